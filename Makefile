@@ -1,0 +1,36 @@
+# make demo and make test need Python 3.11+, a C compiler and a package index; the rest they install.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := test
+
+demo: $(READY)  ## solve two problems with every method, print a table, save plots under out/
+	$(BIN)/python examples/demo.py --out out
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/cython-lint src
+
+bench: $(READY)  ## measure; needs valgrind for the instruction counts
+	$(BIN)/python benchmarks/step_cost.py
+
+clean:
+	rm -rf $(VENV) build out
+
+# An editable install: Python files are used as they are, kernels are rebuilt when imported.
+$(READY): pyproject.toml meson.build $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "apcg needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "meson-python>=0.17" "meson>=1.4" ninja "cython>=3.1"
+	PATH="$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	touch $(READY)

@@ -1,0 +1,74 @@
+"""A user's scalar function as a C function pointer, for the kernels."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import scipy
+
+ADVICE = (
+    "give a plain Python function of numbers that numba can compile (pip install 'apcg[numba]'), "
+    "or a scipy.LowLevelCallable"
+)
+
+
+def pointer(function: Any, arguments: int, name: str) -> tuple[int, Any]:
+    """(address, owner) of `double f(double, ..., const double *theta)`.
+
+    A Python function f(t, ..., a) takes `arguments` numbers and then its one parameter a, which is
+    theta[0] on the C side; a LowLevelCallable takes the pointer itself. The owner must be kept
+    alive as long as the address is used.
+    """
+    if isinstance(function, scipy.LowLevelCallable):
+        return _low_level(function, arguments, name), function
+    if not inspect.isfunction(function):
+        raise TypeError(f"{name} must be a function, got {function!r}: {ADVICE}.")
+    taken = len(inspect.signature(function).parameters)
+    if taken != arguments + 1:
+        raise TypeError(
+            f"{name} must take {arguments + 1} numbers (the last is the entry of `data`), "
+            f"got a function of {taken}."
+        )
+    return _numba(function, arguments, name)
+
+
+def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
+    try:
+        import numba
+    except ImportError:
+        raise ImportError(f"{name} is a Python function and numba is not installed: {ADVICE}.")
+    scalar = numba.njit(function)
+    double, data = numba.types.float64, numba.types.CPointer(numba.types.float64)
+    signature = double(*[double] * arguments, data)
+    if arguments == 1:
+
+        def call(t, theta):  # type: ignore[no-untyped-def]
+            return scalar(t, theta[0])
+    else:
+
+        def call(v, step, theta):  # type: ignore[no-untyped-def,misc]
+            return scalar(v, step, theta[0])
+
+    try:
+        compiled = numba.cfunc(signature)(call)
+    except numba.core.errors.NumbaError as error:
+        raise TypeError(
+            f"numba could not compile {name}; keep it to arithmetic, math.* and branches, and "
+            f"return a float. Its complaint: {str(error).strip().splitlines()[-1]}"
+        ) from error
+    return int(compiled.address), compiled
+
+
+def _low_level(function: scipy.LowLevelCallable, arguments: int, name: str) -> int:
+    import ctypes
+
+    wanted = ["double"] * arguments
+    signature = function.signature.replace("const ", "").replace(" ", "")
+    expected = f"double({','.join([*wanted, 'double*'])})"
+    if signature != expected:
+        raise TypeError(f"{name} must have the C signature {expected}, got {function.signature}.")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = tuple.__getitem__(function, 0)
+    return int(get(capsule, function.signature.encode()))

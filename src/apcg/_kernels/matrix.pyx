@@ -1,0 +1,65 @@
+"""Products with a matrix stored by coordinate, in double precision whatever the data is.
+
+SciPy and NumPy would copy a float32 matrix to float64 first; these read it as it is. A is given in
+CSR form (row i is the column A_i), or dense with an empty indptr.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef fused value_t:
+    float
+    double
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+
+def transpose_dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                  const double[::1] r, double[::1] out):
+    """out_i = <A_i, r>."""
+    cdef Py_ssize_t i, k, rows = r.shape[0]
+    cdef double total
+    with nogil:
+        for i in range(out.shape[0]):
+            total = 0.0
+            if indptr.shape[0]:
+                for k in range(indptr[i], indptr[i + 1]):
+                    total += data[k] * r[indices[k]]
+            else:
+                for k in range(rows):
+                    total += data[i * rows + k] * r[k]
+            out[i] = total
+
+
+def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+        const double[::1] x, double[::1] out):
+    """out += sum_i x_i A_i."""
+    cdef Py_ssize_t i, k, rows = out.shape[0]
+    with nogil:
+        for i in range(x.shape[0]):
+            if x[i] == 0.0:
+                continue
+            if indptr.shape[0]:
+                for k in range(indptr[i], indptr[i + 1]):
+                    out[indices[k]] += x[i] * data[k]
+            else:
+                for k in range(rows):
+                    out[k] += x[i] * data[i * rows + k]
+
+
+def squared_norms(const value_t[::1] data, const index_t[::1] indices,
+                  const index_t[::1] indptr, const double[::1] weight, double[::1] out):
+    """out_i = sum_j weight_j A_ji^2."""
+    cdef Py_ssize_t i, k, rows = weight.shape[0]
+    cdef double total
+    with nogil:
+        for i in range(out.shape[0]):
+            total = 0.0
+            if indptr.shape[0]:
+                for k in range(indptr[i], indptr[i + 1]):
+                    total += weight[indices[k]] * (<double> data[k] * data[k])
+            else:
+                for k in range(rows):
+                    total += weight[k] * (<double> data[i * rows + k] * data[i * rows + k])
+            out[i] = total

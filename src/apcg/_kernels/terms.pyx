@@ -1,0 +1,205 @@
+"""h and psi as data for the kernels: scalar functions, their parameters, and array loops over them.
+
+The array methods that Python calls and the steps that the kernels take go through the same scalar
+functions, so the objective that is reported and the step that is taken cannot disagree.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
+from libc.stdint cimport uintptr_t
+
+
+# ---- h: functions of the rows of A x --------------------------------------------------------
+
+cdef double square(double t, const double *theta) noexcept nogil:
+    return 0.5 * t * t
+
+
+cdef double square_derivative(double t, const double *theta) noexcept nogil:
+    return t
+
+
+cdef double logistic(double t, const double *theta) noexcept nogil:
+    """log(1 + exp(-t)), without overflow on either side."""
+    return log1p(exp(-t)) if t > 0.0 else log1p(exp(t)) - t
+
+
+cdef double logistic_derivative(double t, const double *theta) noexcept nogil:
+    cdef double e
+    if t > 0.0:
+        e = exp(-t)
+        return -e / (1.0 + e)
+    return -1.0 / (1.0 + exp(t))
+
+
+cdef class Outer:
+    """h_j(t) = weight_j h(sign_j t; theta_j), for j = 1..rows; any of the three may be shared."""
+
+    def __init__(self, str name, weight=(1.0,), sign=(1.0,), theta=((0.0,),), *,
+                 addresses=None, owner=None):
+        self.kind = POINTER
+        if name == "square":
+            self.kind = QUADRATIC
+            self.value_, self.derivative_ = square, square_derivative
+        elif name == "gram":
+            self.kind = GRAM
+        elif name == "logistic":
+            self.value_, self.derivative_ = logistic, logistic_derivative
+        elif name == "custom":
+            self.value_ = <scalar_fn> <uintptr_t> addresses[0]
+            self.derivative_ = <scalar_fn> <uintptr_t> addresses[1]
+        else:
+            raise ValueError(f"no compiled h is called {name!r}")
+        self.owner = owner  # keeps the machine code behind the addresses alive
+        self.weight = np.array(weight, dtype=np.float64, ndmin=1)
+        self.sign = np.array(sign, dtype=np.float64, ndmin=1)
+        self.theta = np.array(theta, dtype=np.float64, ndmin=2)
+        if self.kind != POINTER and self.weight.shape[0] > 1:
+            raise ValueError("a quadratic h has one weight for all rows")
+        self.weight_stride = 1 if self.weight.shape[0] > 1 else 0
+        self.sign_stride = 1 if self.sign.shape[0] > 1 else 0
+        self.theta_stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
+
+    cdef double derivative_at(self, Py_ssize_t j, double t) noexcept nogil:
+        cdef double e = self.sign[j * self.sign_stride]
+        return (self.weight[j * self.weight_stride] * e
+                * self.derivative_(e * t, &self.theta[0, 0] + j * self.theta_stride))
+
+    def value(self, const double[::1] t):
+        """sum_j h_j(t_j)."""
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        with nogil:
+            for j in range(t.shape[0]):
+                total += (self.weight[j * self.weight_stride]
+                          * self.value_(self.sign[j * self.sign_stride] * t[j],
+                                        &self.theta[0, 0] + j * self.theta_stride))
+        return total
+
+    def derivative(self, const double[::1] t):
+        """The array of h_j'(t_j)."""
+        result = np.empty(t.shape[0])
+        cdef double[::1] out = result
+        cdef Py_ssize_t j
+        with nogil:
+            for j in range(t.shape[0]):
+                out[j] = self.derivative_at(j, t[j])
+        return result
+
+
+# ---- psi: functions of a coordinate, or of a block -------------------------------------------
+
+cdef double interval(double x, const double *theta) noexcept nogil:
+    """a|x| + (b/2) x^2 on [lower, upper], infinite outside; theta = (a, b, lower, upper)."""
+    if not theta[2] <= x <= theta[3]:
+        return INFINITY
+    return theta[0] * fabs(x) + 0.5 * theta[1] * x * x
+
+
+cdef double interval_prox(double v, double step, const double *theta) noexcept nogil:
+    """On the line, the prox of a function restricted to an interval is its prox, clipped."""
+    cdef double a = step * theta[0]
+    cdef double x = v - a if v > a else (v + a if v < -a else 0.0 * v)
+    if theta[1] != 0.0:
+        x /= 1.0 + step * theta[1]
+    return theta[2] if x < theta[2] else (theta[3] if x > theta[3] else x)
+
+
+cdef double norm(const double *x, Py_ssize_t size) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t e
+    for e in range(size):
+        total += x[e] * x[e]
+    return sqrt(total)
+
+
+# A point projected on the ball has a norm of radius (1 + a few roundings).
+cdef double BALL_SLACK = 1e-12
+
+
+cdef double ball(const double *x, Py_ssize_t size, const double *theta) noexcept nogil:
+    """a|x|_2 on the ball |x|_2 <= radius, infinite outside; theta = (a, radius)."""
+    cdef double r = norm(x, size)
+    if not r <= theta[1] * (1.0 + BALL_SLACK):
+        return INFINITY
+    return theta[0] * r if theta[0] != 0.0 else 0.0
+
+
+cdef void ball_prox(double *v, Py_ssize_t size, double step, const double *theta) noexcept nogil:
+    """The prox keeps the direction of v: its length is shrunk by step * a, then cut at radius."""
+    cdef double r = norm(v, size)
+    cdef double target = r - step * theta[0]
+    cdef double scale
+    cdef Py_ssize_t e
+    target = min(max(target, 0.0), theta[1])
+    if target == r:
+        return
+    scale = target / r if r > 0.0 else 0.0
+    for e in range(size):
+        v[e] *= scale
+
+
+cdef class Psi:
+    """psi_i(x) = psi(x; theta_i) - (moved/2)|x|^2, of coordinates or of blocks; theta may be shared.
+
+    `moved` is strong convexity that has been moved to f (section 2.2), for a psi of which nothing
+    but its value and prox is known.
+    """
+
+    def __init__(self, str name, theta=((0.0,),), *, double moved=0.0, addresses=None, owner=None):
+        self.is_block = False
+        self.moved = moved
+        if name == "interval":
+            self.value_, self.prox_ = interval, interval_prox
+        elif name == "ball":
+            self.is_block = True
+            self.block_value_, self.block_prox_ = ball, ball_prox
+        elif name == "custom":
+            self.value_ = <scalar_fn> <uintptr_t> addresses[0]
+            self.prox_ = <prox_fn> <uintptr_t> addresses[1]
+        else:
+            raise ValueError(f"no compiled psi is called {name!r}")
+        self.owner = owner
+        self.theta = np.array(theta, dtype=np.float64, ndmin=2)
+        self.stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
+
+    cdef const double *theta_at(self, Py_ssize_t i) noexcept nogil:
+        return &self.theta[0, 0] + i * self.stride
+
+    cdef double prox_at(self, Py_ssize_t i, double v, double step) noexcept nogil:
+        """psi - (moved/2)x^2 + (x - v)^2/(2 step) is psi + (x - v/r)^2/(2 step/r), up to a constant,
+        with r = 1 - moved step; the caller sees to it that r > 0."""
+        cdef double r
+        if self.moved != 0.0:
+            r = 1.0 - self.moved * step
+            return self.prox_(v / r, step / r, self.theta_at(i))
+        return self.prox_(v, step, self.theta_at(i))
+
+    def value(self, const double[::1] x, const Py_ssize_t[::1] index):
+        """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks."""
+        cdef Py_ssize_t e
+        cdef double total = 0.0
+        if self.is_block:
+            return self.block_value_(&x[0], x.shape[0], self.theta_at(index[0]))
+        with nogil:
+            for e in range(x.shape[0]):
+                total += self.value_(x[e], self.theta_at(index[e])) - 0.5 * self.moved * x[e] * x[e]
+        return total
+
+    def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):
+        """The prox of psi_{index_e} at v_e for each e, or of psi_{index_0} at the block v.
+
+        One step serves for all coordinates if only one is given.
+        """
+        result = np.array(v)
+        cdef double[::1] out = result
+        cdef Py_ssize_t e
+        cdef Py_ssize_t stride = 1 if step.shape[0] > 1 else 0
+        if self.is_block:
+            self.block_prox_(&out[0], out.shape[0], step[0], self.theta_at(index[0]))
+            return result
+        with nogil:
+            for e in range(out.shape[0]):
+                out[e] = self.prox_at(index[e], out[e], step[e * stride])
+        return result

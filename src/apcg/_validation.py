@@ -1,0 +1,286 @@
+"""User input to canonical arrays, or an error that says what was got, what was wanted and the cure.
+
+Nothing the user gave is ever changed: where a conversion is needed, it makes a copy.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ._kernels import matrix
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A matrix A stored by coordinate: row i of what is stored is the column A_i.
+
+    `data`, `indices`, `indptr` are those of a CSR matrix; for a dense one `data` is the flat array
+    and the other two are empty. `stored` is the same memory as a SciPy or NumPy matrix.
+    """
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    stored: Any
+
+    @property
+    def n_coordinates(self) -> int:
+        return int(self.stored.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.stored.shape[1])
+
+    @property
+    def nnz(self) -> int:
+        return int(self.data.size)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """What every kernel takes first."""
+        return self.data, self.indices, self.indptr
+
+    def dot(self, x: Vector) -> Vector:
+        """A x"""
+        if self.indptr.size == 0 and self.data.dtype == np.float64:
+            return np.asarray(x @ self.stored)
+        out = np.zeros(self.n_rows)
+        matrix.dot(*self.arrays, np.ascontiguousarray(x), out)
+        return out
+
+    def transpose_dot(self, r: Vector) -> Vector:
+        """A' r"""
+        if self.indptr.size == 0 and self.data.dtype == np.float64:
+            return np.asarray(self.stored @ r)
+        out = np.empty(self.n_coordinates)
+        matrix.transpose_dot(*self.arrays, np.ascontiguousarray(r), out)
+        return out
+
+    def squared_norms(self, weight: Vector | None = None) -> Vector:
+        """|A_i|^2 for every i, with row j weighted by weight_j if given."""
+        out = np.empty(self.n_coordinates)
+        w = np.ones(self.n_rows) if weight is None else weight
+        matrix.squared_norms(*self.arrays, w, out)
+        return out
+
+    def take(self, coordinates: Index) -> Any:
+        """The columns of A with these numbers, as the rows of a float64 matrix."""
+        return self.stored[coordinates].astype(np.float64)
+
+
+def by_coordinate(A: Any, name: str) -> Columns:
+    """A matrix whose *columns* are the coordinates' (minimize: A x)."""
+    return _columns(A, name, transpose=True)
+
+
+def by_row(X: Any, name: str) -> Columns:
+    """A matrix whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate)."""
+    return _columns(X, name, transpose=False)
+
+
+def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
+    if sp.issparse(A):
+        if A.ndim != 2:
+            raise ValueError(f"{name} must be a matrix with two dimensions, got {A.ndim}.")
+        A = A.T.tocsr() if transpose else A.tocsr()
+        check_real(A.dtype, name)
+        if not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
+        if A.dtype not in (np.float32, np.float64):
+            A = A.astype(np.float64)
+        if A.indices.dtype != A.indptr.dtype or A.indices.dtype not in (np.int32, np.int64):
+            wide = np.int64
+            A = sp.csr_matrix(
+                (A.data, A.indices.astype(wide), A.indptr.astype(wide)), shape=A.shape
+            )
+        data, indices, indptr = A.data, A.indices, A.indptr
+    else:
+        A = to_array(A, name)
+        if A.ndim != 2:
+            raise ValueError(
+                f"{name} must be a matrix with two dimensions, got an array of shape {A.shape}; "
+                f"reshape it, for example with {name}.reshape(-1, 1) if it is a single column."
+            )
+        A = np.ascontiguousarray(A.T if transpose else A)
+        data = A.reshape(-1)
+        indices = indptr = np.empty(0, dtype=np.int32)
+    if 0 in A.shape:
+        shape = A.shape[::-1] if transpose else A.shape
+        raise ValueError(f"{name} is empty: its shape is {shape}. Give at least one row and column.")
+    check_finite(data, name)
+    return Columns(data, indices, indptr, A)
+
+
+def to_array(x: Any, name: str) -> NDArray[Any]:
+    """A real NumPy array, float32 if it is that already and float64 otherwise."""
+    if sp.issparse(x):
+        raise TypeError(f"{name} must be a dense array, got a sparse one; use {name}.toarray().")
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be made into an array: {error}") from None
+    check_real(array.dtype, name)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def check_real(dtype: np.dtype[Any], name: str) -> None:
+    """Complex numbers, strings and objects are refused; integers and booleans are not."""
+    if dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {dtype}.")
+
+
+def check_finite(data: NDArray[Any], name: str) -> None:
+    """Refuse NaN and infinities, and say where the first one is."""
+    # The sum is finite only if every entry is (or on overflow, which the slow test sorts out).
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(data.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(data)
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name} contains {int(bad.sum())} NaN or infinite entries (the first is "
+            f"{data.reshape(-1)[where]} at stored position {where}); remove or impute them."
+        )
+
+
+def vector(x: Any, length: int | None, name: str, *, finite: bool = True) -> Vector:
+    """A float64 vector of the given length. It may share memory with x: copy before writing."""
+    array = to_array(x, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a vector, got an array of shape {array.shape}.")
+    if length is not None and array.size != length:
+        raise ValueError(f"{name} must have length {length}, got length {array.size}.")
+    if finite:
+        check_finite(array, name)
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def number(
+    value: Any,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+    infinite: bool = False,
+) -> float:
+    """A real number in [low, high] (or in (low, high]), not NaN."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | np.number):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+    result = float(value)  # type: ignore[arg-type]
+    outside = not low <= result <= high or (open_low and result == low)
+    if outside or (not infinite and not math.isfinite(result)):
+        left = "(" if open_low or not math.isfinite(low) else "["
+        right = "]" if math.isfinite(high) else ")"
+        raise ValueError(f"{name} must be in {left}{low:g}, {high:g}{right}, got {result:g}.")
+    return result
+
+
+def integer(value: Any, name: str, *, low: int) -> int:
+    """An integer of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
+    if int(value) < low:
+        raise ValueError(f"{name} must be at least {low}, got {int(value)}.")
+    return int(value)
+
+
+def choice(value: Any, name: str, known: Sequence[str]) -> str:
+    """One of the known names; the error lists them and the nearest."""
+    if isinstance(value, str) and value in known:
+        return value
+    near = get_close_matches(str(value), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    names = ", ".join(repr(k) for k in known)
+    raise ValueError(f"{name} must be one of {names}; got {value!r}.{hint}")
+
+
+def function(value: Any, name: str, *, optional: bool = False) -> Callable[..., Any] | None:
+    """A callable, or None where that is allowed."""
+    if value is None and optional:
+        return None
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, got {value!r} of type {type(value).__name__}.")
+    return value  # type: ignore[no-any-return]
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A NumPy generator from a seed, a generator, a RandomState or None."""
+    try:
+        return np.random.default_rng(
+            random_state.randint(2**31)
+            if isinstance(random_state, np.random.RandomState)
+            else random_state
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be None, a non-negative integer or a numpy Generator, "
+            f"got {random_state!r}."
+        ) from None
+
+
+def partition(blocks: Any, n_coordinates: int) -> tuple[Index, Index]:
+    """(members, starts) of a partition given as a list of sizes or of index arrays.
+
+    Block i has the coordinates members[starts[i]:starts[i + 1]].
+    """
+    try:
+        given = [np.asarray(b) for b in blocks]
+    except TypeError:
+        raise TypeError(
+            f"blocks must be a list of sizes or of index arrays, got {blocks!r}."
+        ) from None
+    if not given:
+        raise ValueError("blocks is empty: give at least one block, or None for one a coordinate.")
+    if any(b.dtype.kind not in "iu" for b in given):
+        raise TypeError("blocks must hold integers: sizes, or the coordinates of each block.")
+    if all(b.ndim == 0 for b in given):
+        sizes = np.array(given, dtype=np.intp)
+        members = np.arange(n_coordinates, dtype=np.intp)
+        if sizes.min() < 1 or sizes.sum() != n_coordinates:
+            raise ValueError(
+                f"The sizes in blocks must be positive and add up to the {n_coordinates} "
+                f"coordinates of x0; they add up to {sizes.sum()}, the smallest is {sizes.min()}."
+            )
+    elif all(b.ndim == 1 and b.size for b in given):
+        sizes = np.array([b.size for b in given], dtype=np.intp)
+        members = np.concatenate(given).astype(np.intp)
+        _check_partition(members, n_coordinates)
+    else:
+        raise ValueError(
+            "blocks must be all sizes (integers) or all non-empty one-dimensional index arrays."
+        )
+    return members, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+
+def _check_partition(members: Index, n_coordinates: int) -> None:
+    if members.min() < 0 or members.max() >= n_coordinates:
+        raise ValueError(
+            f"blocks has coordinate {members.min() if members.min() < 0 else members.max()}, "
+            f"outside 0..{n_coordinates - 1}."
+        )
+    count = np.bincount(members, minlength=n_coordinates)
+    if count.max() > 1:
+        raise ValueError(
+            f"blocks overlap: coordinate {int(count.argmax())} is in {int(count.max())} of them; "
+            "every coordinate must be in exactly one."
+        )
+    if count.min() == 0:
+        raise ValueError(
+            f"blocks leave out coordinate {int(count.argmin())}; "
+            "every coordinate must be in exactly one."
+        )

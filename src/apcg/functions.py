@@ -1,0 +1,263 @@
+"""The smooth part f of `minimize`.
+
+    f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2
+
+with h a square (`LeastSquares`), a logistic loss (`Logistic`) or your own (`LinearComposite` with
+`Custom`), and `Quadratic`, given by its matrix or by a factor of it. Any object with `value(x)`,
+`partial_gradient(i, x)` and `L` (one constant for each block) serves as well; it runs in Python.
+If it likes it has `mu`, its convexity parameter relative to |.|_L.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from . import _validation as check
+from ._compile import pointer
+from ._kernels.terms import Outer
+from ._validation import Columns, Index, Vector
+
+__all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic"]
+
+#: Blocks up to this size get their constants from a full eigenvalue decomposition.
+_LANCZOS_FROM = 400
+#: Lanczos approaches the largest eigenvalue from below: it is run to this, and enlarged by it.
+_LANCZOS_TOL = 1e-3
+
+
+class Custom:
+    """Your own h_j(t) at compiled speed, from scalar functions.
+
+    value(t, b) and derivative(t, b) are plain functions of numbers (compiled by numba) or
+    `scipy.LowLevelCallable`s `double (double, double *)`. b is data[j], the row's own number;
+    without `data` it is 0. `smoothness` is a Lipschitz constant of the derivative in t.
+    """
+
+    def __init__(self, value: Any, derivative: Any, smoothness: float, data: Any = None) -> None:
+        self.smoothness = check.number(smoothness, "smoothness", low=0.0, open_low=True)
+        self.data = None if data is None else check.vector(data, None, "data").copy()
+        self._value, self._derivative = value, derivative
+
+    def outer(self, n_rows: int) -> Outer:
+        """The compiled h for A with n_rows rows."""
+        if self.data is not None and self.data.size != n_rows:
+            raise ValueError(
+                f"data of h must have one entry for each row of A: {n_rows}, got {self.data.size}."
+            )
+        value, value_owner = pointer(self._value, 1, "value")
+        derivative, derivative_owner = pointer(self._derivative, 1, "derivative")
+        theta = np.zeros((1, 1)) if self.data is None else self.data[:, None]
+        return Outer(
+            "custom",
+            theta=theta,
+            addresses=(value, derivative),
+            owner=(value_owner, derivative_owner),
+        )
+
+
+class LinearComposite:
+    """f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2, with h an object like `Custom`.
+
+    A is dense or sparse, rows by coordinates; c is a vector; sigma a number >= 0 or a vector.
+    """
+
+    def __init__(self, A: Any, h: Custom, c: Any = None, sigma: Any = 0.0) -> None:
+        if not hasattr(h, "outer"):
+            raise TypeError(
+                f"h must be a functions.Custom (scalar value and derivative), got {h!r}."
+            )
+        columns = check.by_coordinate(A, "A")
+        self._set(columns, h.outer(columns.n_rows), h.smoothness, c=c, sigma=sigma)
+
+    def _set(
+        self,
+        columns: Columns,
+        outer: Outer,
+        smoothness: float,
+        *,
+        shift: Vector | None = None,
+        c: Any = None,
+        sigma: Any = 0.0,
+    ) -> None:
+        N = columns.n_coordinates
+        self.columns = columns
+        self.outer = outer
+        self.smoothness = smoothness  # of every h_j
+        self.shift = shift  # q = A v - shift: h is a function of the residual
+        self.c = np.zeros(1) if c is None else check.vector(c, N, "c").copy()
+        self.sigma = np.atleast_1d(
+            check.number(sigma, "sigma", low=0.0)
+            if np.ndim(sigma) == 0
+            else check.vector(sigma, N, "sigma").copy()
+        )
+        if self.sigma.min() < 0:
+            raise ValueError(f"sigma must not be negative, got {self.sigma.min():g}.")
+
+    @property
+    def n_coordinates(self) -> int:
+        """N, the length of x."""
+        return self.columns.n_coordinates
+
+    def rows(self, x: Vector) -> Vector:
+        """A x less the shift of h: what p and q are made of."""
+        r = self.columns.dot(x)
+        return r if self.shift is None else r - self.shift
+
+    def value(self, x: Any) -> float:
+        """f(x)"""
+        x = np.asarray(x, dtype=np.float64)
+        return float(self.outer.value(self.rows(x)) + self._extra_value(x))
+
+    def gradient(self, x: Any) -> Vector:
+        """The whole gradient of f at x."""
+        x = np.asarray(x, dtype=np.float64)
+        slope = self.outer.derivative(self.rows(x))
+        return self.columns.transpose_dot(slope) + self.c + self.sigma * x
+
+    def partial_gradient(self, i: Any, x: Any) -> Any:
+        """The entries of the gradient at the coordinate (or coordinates) i."""
+        x = np.asarray(x, dtype=np.float64)
+        i = np.asarray(i, dtype=np.intp)
+        g = self._linear_part(np.atleast_1d(i), x) + self.c[self._at(self.c, i)]
+        g = g + self.sigma[self._at(self.sigma, i)] * x[i]
+        return float(g[0]) if i.ndim == 0 else g
+
+    def lipschitz(self, members: Index | None = None, starts: Index | None = None) -> Vector:
+        """L_i for each coordinate, or for each block of the partition."""
+        if members is None or starts is None:
+            return self.smoothness * self._diagonal() + self.sigma
+        sigma = np.broadcast_to(self.sigma, self.n_coordinates)
+        blocks = [members[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        return np.array([self._block_constant(m) + sigma[m].max() for m in blocks])
+
+    def _extra_value(self, x: Vector) -> float:
+        return float(np.sum(self.c * x) + 0.5 * np.sum(self.sigma * x * x))
+
+    def _linear_part(self, i: Index, x: Vector) -> Vector:
+        return np.asarray(self.columns.take(i) @ self.outer.derivative(self.rows(x))).ravel()
+
+    def _diagonal(self) -> Vector:
+        return self.columns.squared_norms()
+
+    def _block_constant(self, members: Index) -> float:
+        return self.smoothness * _squared_spectral_norm(self.columns.take(members))
+
+    @staticmethod
+    def _at(parameter: Vector, i: Index) -> Any:
+        return i if parameter.size > 1 else np.zeros_like(i)
+
+    def __repr__(self) -> str:
+        rows, N = self.columns.n_rows, self.n_coordinates
+        return f"{type(self).__name__}({rows} rows, {N} coordinates, {self.columns.nnz} stored)"
+
+
+class LeastSquares(LinearComposite):
+    """f(x) = (1/2)|A x - b|^2 + (sigma/2)|x|^2."""
+
+    def __init__(self, A: Any, b: Any, sigma: Any = 0.0) -> None:
+        columns = check.by_coordinate(A, "A")
+        shift = check.vector(b, columns.n_rows, "b").copy()
+        self._set(columns, Outer("square"), 1.0, shift=shift, sigma=sigma)
+
+
+class Logistic(LinearComposite):
+    """f(x) = sum_j log(1 + exp(-y_j (A x)_j)) + (sigma/2)|x|^2, with y_j = -1 or 1."""
+
+    def __init__(self, A: Any, y: Any, sigma: Any = 0.0) -> None:
+        columns = check.by_coordinate(A, "A")
+        labels = check.vector(y, columns.n_rows, "y")
+        if not np.isin(labels, (-1.0, 1.0)).all():
+            found = ", ".join(f"{v:g}" for v in np.unique(labels)[:5])
+            raise ValueError(f"y must hold the labels -1 and 1 only, got {found}.")
+        self._set(columns, Outer("logistic", sign=labels), 0.25, sigma=sigma)
+
+
+class Quadratic(LinearComposite):
+    """f(x) = (1/2)x'Qx + <c, x>, given Q (symmetric, positive semidefinite) or a factor B, Q = B'B.
+
+    Quadratic(Q, c) keeps p = Qu and q = Qv and reads the gradient at i; Quadratic(c=c, factor=B)
+    keeps p = Bu and q = Bv. Take whichever has fewer nonzeros.
+    """
+
+    def __init__(self, Q: Any = None, c: Any = None, *, factor: Any = None) -> None:
+        if (Q is None) == (factor is None):
+            raise ValueError("Give Q or factor (with Q = factor' factor), one of the two.")
+        if factor is not None:
+            self._set(check.by_coordinate(factor, "factor"), Outer("square"), 1.0, c=c)
+            return
+        columns = check.by_row(Q, "Q")
+        N = columns.n_coordinates
+        if columns.n_rows != N:
+            raise ValueError(f"Q must be square, got shape ({N}, {columns.n_rows}).")
+        asymmetry = abs(columns.stored - columns.stored.T).max()
+        if asymmetry > 1e-8 * abs(columns.stored).max():
+            raise ValueError(
+                f"Q must be symmetric, got entries that differ by {asymmetry:g} from their mirror "
+                "images; use (Q + Q.T)/2, which has the same x'Qx."
+            )
+        diagonal = columns.stored.diagonal()
+        if diagonal.min() < 0:
+            raise ValueError(
+                f"Q must be positive semidefinite, got the diagonal entry {diagonal.min():g}."
+            )
+        self._set(columns, Outer("gram"), 1.0, c=c)
+        self._given_Q = True
+
+    _given_Q = False
+
+    def value(self, x: Any) -> float:
+        """f(x)"""
+        x = np.asarray(x, dtype=np.float64)
+        if not self._given_Q:
+            return super().value(x)
+        return float(0.5 * x @ self.columns.dot(x) + self._extra_value(x))
+
+    def gradient(self, x: Any) -> Vector:
+        """The whole gradient of f at x."""
+        x = np.asarray(x, dtype=np.float64)
+        return self.columns.dot(x) + self.c if self._given_Q else super().gradient(x)
+
+    def _linear_part(self, i: Index, x: Vector) -> Vector:
+        if not self._given_Q:
+            return super()._linear_part(i, x)
+        return np.asarray(self.columns.take(i) @ x).ravel()
+
+    def _diagonal(self) -> Vector:
+        if not self._given_Q:
+            return super()._diagonal()
+        return np.asarray(self.columns.stored.diagonal(), dtype=np.float64)
+
+    def _block_constant(self, members: Index) -> float:
+        if not self._given_Q:
+            return super()._block_constant(members)
+        return _largest_eigenvalue(self.columns.take(members)[:, members])
+
+
+def _squared_spectral_norm(rows: Any) -> float:
+    """|B|_2^2 of the few rows B: the largest eigenvalue of the smaller of BB' and B'B."""
+    if min(rows.shape) <= _LANCZOS_FROM:
+        return _largest_eigenvalue(
+            rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+        )
+    operator = scipy.sparse.linalg.aslinearoperator(rows)
+    return _lanczos(operator @ operator.T)
+
+
+def _largest_eigenvalue(gram: Any) -> float:
+    if gram.shape[0] > _LANCZOS_FROM:
+        return _lanczos(scipy.sparse.linalg.aslinearoperator(gram))
+    dense = gram.toarray() if sp.issparse(gram) else gram
+    return float(max(scipy.linalg.eigvalsh(np.asarray(dense))[-1], 0.0))
+
+
+def _lanczos(operator: Any) -> float:
+    start = np.random.default_rng(0).standard_normal(operator.shape[0])
+    top = scipy.sparse.linalg.eigsh(
+        operator, k=1, which="LA", v0=start, tol=_LANCZOS_TOL, return_eigenvectors=False
+    )
+    return float(max(top[0], 0.0)) * (1 + _LANCZOS_TOL)

@@ -1,0 +1,74 @@
+"""APCG without full-dimensional vector operations: Algorithms 1 to 4, for f known to the kernels.
+
+    minimize F(x) = sum_j h_j((A x)_j) + <c, x> + sum_i (sigma_i/2) x_i^2 + sum_i psi_i(x_i)
+
+The paper gives the change of variables for gamma_0 = mu (Algorithm 4, Proposition 1). The same idea
+with two scalars covers Algorithm 1 whole; `_kernels/coordinate.pyx` has the step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels import coordinate
+from .._kernels.sequence import coefficients
+from .._validation import Index, Vector
+from ..problem import Composite
+from ..sequences import Sequence
+
+#: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
+FOLD_AT = 1e-4
+
+
+class APCG:
+    """The state after k steps: z = v + t u, x = v + (t + s) u, p = A u, q = A v - shift."""
+
+    def __init__(
+        self, problem: Composite, x0: Vector, sequence: Sequence, fold_at: float = FOLD_AT
+    ) -> None:
+        f = problem.f
+        largest = int(np.diff(problem.starts).max())
+        pq = np.zeros((f.columns.n_rows, 2))
+        pq[:, 1] = f.rows(x0)
+        self.problem = problem
+        self.state = coordinate.State(
+            np.zeros(problem.N),
+            x0.copy(),
+            pq,
+            np.empty(2 * largest),
+            n=sequence.n,
+            mu=sequence.mu,
+            gamma=sequence.gamma0,
+            fold_at=fold_at,
+        )
+        self._columns, self._model = f.columns.arrays, problem.model()
+
+    def epoch(self, order: Index) -> None:
+        """One step on each block of `order`."""
+        coordinate.run(*self._columns, self._model, self.state, order)
+
+    @property
+    def x(self) -> Vector:
+        """x^(k)"""
+        s = self.state
+        return np.asarray(s.v) + (s.t + s.s) * np.asarray(s.u)
+
+    @property
+    def z(self) -> Vector:
+        """z^(k)"""
+        s = self.state
+        return np.asarray(s.v) + s.t * np.asarray(s.u)
+
+    @property
+    def y(self) -> Vector:
+        """y^(k), where the next step takes its gradient."""
+        s = self.state
+        _, _, b, _ = coefficients(s.n, s.mu, s.gamma)
+        return np.asarray(s.v) + (s.t + b * s.s) * np.asarray(s.u)
+
+    @property
+    def rows(self) -> Vector:
+        """A x^(k) less the shift of h, as accumulated in p and q."""
+        s = self.state
+        pq = np.asarray(s.pq)
+        return pq[:, 1] + (s.t + s.s) * pq[:, 0]

@@ -1,0 +1,186 @@
+"""`minimize`: Algorithms 1 to 4 of the paper for any f + Psi."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _validation as validate
+from ._validation import Index, Vector
+from .methods.apcg import APCG
+from .methods.direct import Direct
+from .problem import Composite
+from .result import Result
+from .sequences import Sequence
+from .solve import Check, Method, Options, run
+
+#: A check costs about a pass and this much overhead, in multiply-adds.
+_CHECK_OVERHEAD = 50_000
+
+
+def minimize(
+    f: Any,
+    psi: Any = None,
+    x0: Any = None,
+    *,
+    mu: float | None = None,
+    gamma0: float | None = None,
+    blocks: Any = None,
+    method: str = "apcg",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
+) -> Result:
+    """Minimize F(x) = f(x) + sum_i psi_i(x_i), problem (1) of the paper, by APCG.
+
+    Algorithm 1 with the given mu and gamma_0; gamma_0 = mu > 0 is Algorithm 2, mu = 0 is
+    Algorithm 3 (with gamma_0 = n^2 alpha_{-1}^2). A step costs O(nonzeros of A_i) when f and psi
+    are of `apcg.functions` and `apcg.penalties` (Algorithm 4 and its extension to Algorithm 1).
+
+    Parameters
+    ----------
+    f : a function of `apcg.functions`, or an object with `value(x)`, `partial_gradient(i, x)`, `L`.
+    psi : a penalty of `apcg.penalties`, or an object with `value(x_i, i)` and `prox(v, step, i)`;
+        None is no penalty.
+    x0 : the start, in the domain of psi; None is zero.
+    mu : the convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if that
+        is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper).
+        0.0: Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is too large loses the guarantee, and often converges.
+    gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
+    blocks : a list of sizes or of index arrays; None makes every coordinate a block.
+    method : "apcg", or "rpcg", the unaccelerated method of the paper's introduction.
+    tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the prox
+        step of length 1/L_i.
+    max_epochs : an epoch is one step for each sampled block, on average.
+    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : epochs between checks; None chooses.
+    sampling : "permutation" (each block once an epoch) or "uniform" (as in the paper's theorems).
+    callback : called with each check (x, fun, residual, epoch, seconds); a true value stops.
+    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    time_limit : in seconds.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions, minimize, penalties
+    >>> A = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0]])
+    >>> b = np.array([1.0, 0.2, 1.5])
+    >>> r = minimize(functions.LeastSquares(A, b), penalties.L1(0.5), np.zeros(2), random_state=0)
+    >>> r.converged
+    True
+    """
+    validate.choice(method, "method", ("apcg", "rpcg"))
+    options = Options(
+        tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
+    )
+    start = _start(f, x0)
+    problem = Composite(f, psi, start.size, blocks)
+    if mu is not None:
+        mu = validate.number(mu, "mu", low=0.0, high=1.0)
+    if not np.isfinite(problem.psi_value(start)):
+        raise ValueError(
+            "x0 must be in the domain of psi, but psi(x0) is not finite; start from a feasible "
+            "point, for example psi.prox(x0, 1.0) for a penalty of apcg.penalties."
+        )
+    sampled, start = _settle_zero_blocks(problem, start)
+    moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
+    stepper: Method = (APCG if moved.compiled else Direct)(moved, start, sequence)
+    gradient0 = problem.block_norms(problem.gradient(start))
+
+    def examine(x: Vector) -> Check:
+        x = problem.nearest(x)
+        fun, residual = problem.value(x), problem.residual(x)
+        return Check(x, residual, fun, {"fun": fun, "residual": residual})
+
+    best, status, trace, epochs = run(
+        stepper,
+        examine,
+        sampled,
+        options,
+        target=options.tol * max(1.0, float(gradient0.max())),
+        work=problem.work,
+        check_every=options.check_every or _check_every(problem),
+    )
+    seconds = float(trace["seconds"][-1]) if len(trace) else 0.0
+    return Result(
+        best.x,
+        best.merit,
+        best.measure,
+        status,
+        epochs,
+        seconds,
+        trace,
+        sequence.mu,
+        sequence.gamma0,
+        moved.L,
+        method,
+    )
+
+
+def _start(f: Any, x0: Any) -> Vector:
+    N = getattr(f, "n_coordinates", None)
+    if x0 is None:
+        if N is None:
+            raise ValueError("x0 is needed: f does not say how many coordinates there are.")
+        return np.zeros(N)
+    start = validate.vector(x0, None, "x0").copy()
+    if start.size == 0:
+        raise ValueError("x0 is empty: the problem has no coordinates.")
+    return start
+
+
+def _plan(
+    problem: Composite, mu: float | None, gamma0: float | None, method: str, n: int
+) -> tuple[Composite, Sequence]:
+    """The problem as it is solved (section 2.2) and the sequence that solves it."""
+    if method == "rpcg":
+        if gamma0 is not None or mu is not None:
+            raise ValueError('method "rpcg" has no momentum: leave out mu and gamma0.')
+        # With mu = gamma_0 = 1 Algorithm 1 has x = y = z and steps of 1/L_i: it is rpcg.
+        return problem, Sequence(n, 1.0, 1.0)
+    if mu is None:
+        mu = problem.mu
+        if mu == 0 and np.min(problem.psi_convexity) > 0:
+            problem, mu = problem.moved()
+    return problem, Sequence.choose(n, mu, gamma0)
+
+
+def _settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
+    """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); the others are sampled."""
+    zero = np.flatnonzero(problem.L == 0)
+    if zero.size:
+        start = start.copy()
+        linear = problem.gradient(start)  # constant in these blocks
+        for i in zero:
+            b = problem.block(int(i))
+            start[b] = _minimizer(problem, int(i), start[b], linear[b])
+    return np.flatnonzero(problem.L > 0).astype(np.intp), start
+
+
+def _minimizer(problem: Composite, i: int, x: Any, c: Any) -> Any:
+    """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound."""
+    for power in range(0, 19, 3):
+        step = 10.0**power
+        before, x = x, problem.prox(i, x - step * c, step)
+        change = np.max(np.abs(x - before))
+        if np.all(np.isfinite(x)) and change <= 1e-14 * np.max(np.abs(x), initial=0.0):
+            return x
+    raise ValueError(
+        f"The problem is unbounded below: block {i} has no curvature (a zero column of A), and "
+        "psi has no minimum over it. Remove the column, or add a penalty or bounds."
+    )
+
+
+def _check_every(problem: Composite) -> int:
+    """Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs."""
+    return min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))

@@ -1,0 +1,318 @@
+"""Psi(x) = sum_i psi_i(x_i): value, prox and strong convexity.
+
+Every penalty here is one of two functions with parameters, and a penalty of your own is a third:
+
+    interval   a|x| + (b/2)x^2 on [lower, upper]          of a coordinate
+    ball       a|x|_2 on the ball |x|_2 <= radius         of a block
+    Custom     scalar functions of yours at compiled speed, of a coordinate
+
+Any object with `value(x_i, i)` and `prox(v, step, i)`, and if it likes `strong_convexity`, serves as
+well; it runs in Python.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from . import _validation as check
+from ._compile import pointer
+from ._kernels.terms import Psi
+from ._validation import Vector
+
+__all__ = [
+    "L1",
+    "L2",
+    "Box",
+    "Custom",
+    "ElasticNet",
+    "GroupL2",
+    "L2Ball",
+    "NonNegative",
+    "Penalty",
+    "Zero",
+]
+
+
+class Penalty:
+    """A psi the kernels know. A subclass makes `terms` and says how strongly convex it is."""
+
+    #: Whether psi_i takes a block as a whole, or each coordinate by itself.
+    is_block = False
+
+    def __init__(self) -> None:
+        self._terms = self._make()
+
+    def _make(self) -> Psi:
+        raise NotImplementedError
+
+    @property
+    def terms(self) -> Psi:
+        """The compiled function and its parameters."""
+        return self._terms
+
+    @property
+    def size(self) -> int | None:
+        """How many coordinates (or blocks) the parameters are for; None if for any number."""
+        return None
+
+    @property
+    def strong_convexity(self) -> float | Vector:
+        """mu_Psi: Psi - (mu_Psi/2)|x|^2 is convex; a number, or one for each coordinate."""
+        return 0.0
+
+    #: Whether `without_strong_convexity` has a prox for every step, or only for steps < 1/mu_Psi.
+    splits_exactly = True
+
+    def without_strong_convexity(self) -> Penalty:
+        """Psi-tilde of section 2.2, up to an affine function: Psi - (mu_Psi/2)|x|^2."""
+        return self
+
+    def value(self, x: Any, i: int | None = None) -> float:
+        """psi_i(x). Without i: the sum over all coordinates of x (or psi of the one block x)."""
+        x = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        return float(self.terms.value(np.ascontiguousarray(x), self._index(x.size, i)))
+
+    def prox(self, v: Any, step: Any, i: int | None = None) -> Any:
+        """argmin_x psi_i(x) + |x - v|^2/(2 step), of the shape of v. Without i: of every coordinate.
+
+        step is a number, or without i one number for each coordinate.
+        """
+        array = np.asarray(v, dtype=np.float64)
+        steps = np.atleast_1d(np.asarray(step, dtype=np.float64))
+        if not (np.all(steps > 0) and np.all(np.isfinite(steps))):
+            raise ValueError(f"step must be positive and finite, got {step!r}.")
+        flat = np.ascontiguousarray(array.reshape(-1))
+        out = self.terms.prox(flat, steps, self._index(flat.size, i))
+        return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
+
+    def _index(self, size: int, i: int | None) -> np.ndarray:
+        if self.is_block:
+            return np.array([0 if i is None else i], dtype=np.intp)
+        if i is None:
+            if self.size not in (None, size):
+                raise ValueError(f"the penalty is for {self.size} coordinates, got {size}.")
+            return np.arange(size, dtype=np.intp)
+        return np.full(size, i, dtype=np.intp)
+
+    def __repr__(self) -> str:
+        def show(v: Any) -> str:
+            return f"array of {v.size}" if isinstance(v, np.ndarray) else repr(v)
+
+        own = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        return f"{type(self).__name__}({', '.join(f'{k}={show(v)}' for k, v in own.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "_terms"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._terms = self._make()
+
+
+class _Interval(Penalty):
+    """psi_i(x) = a_i|x| + (b_i/2) x^2 on [lower_i, upper_i]."""
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        """(a, b, lower, upper), each a number or a vector."""
+        raise NotImplementedError
+
+    def _make(self) -> Psi:
+        columns = [np.atleast_1d(c) for c in self._parameters()]
+        return Psi("interval", np.column_stack(np.broadcast_arrays(*columns)).astype(float))
+
+    @property
+    def size(self) -> int | None:
+        sizes = {np.size(p) for p in self._parameters() if np.ndim(p)}
+        return max(sizes) if sizes else None
+
+    @property
+    def strong_convexity(self) -> float | Vector:
+        return self._parameters()[1]  # type: ignore[no-any-return]
+
+
+def _weight(value: Any, name: str) -> float | Vector:
+    """A non-negative number, or a vector of them."""
+    if np.ndim(value) == 0:
+        return check.number(value, name, low=0.0)
+    weights = check.vector(value, None, name).copy()
+    if weights.size == 0:
+        raise ValueError(f"{name} is empty: give a number, or one number for each coordinate.")
+    if weights.min() < 0:
+        raise ValueError(f"{name} must not be negative, got {weights.min():g} among its entries.")
+    return weights
+
+
+class Zero(_Interval):
+    """psi = 0."""
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, 0.0, -np.inf, np.inf
+
+
+class L1(_Interval):
+    """psi_i(x) = alpha_i |x|; alpha a number or a vector."""
+
+    def __init__(self, alpha: Any) -> None:
+        self.alpha = _weight(alpha, "alpha")
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return self.alpha, 0.0, -np.inf, np.inf
+
+
+class L2(_Interval):
+    """psi_i(x) = (alpha_i/2) x^2; alpha a number or a vector."""
+
+    def __init__(self, alpha: Any) -> None:
+        self.alpha = _weight(alpha, "alpha")
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, self.alpha, -np.inf, np.inf
+
+    def without_strong_convexity(self) -> Penalty:
+        return Zero()
+
+
+class ElasticNet(_Interval):
+    """psi_i(x) = alpha (l1_ratio |x| + (1 - l1_ratio)/2 x^2)."""
+
+    def __init__(self, alpha: Any, l1_ratio: float = 0.5) -> None:
+        self.alpha = _weight(alpha, "alpha")
+        self.l1_ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return self.alpha * self.l1_ratio, self.alpha * (1 - self.l1_ratio), -np.inf, np.inf
+
+    def without_strong_convexity(self) -> Penalty:
+        return L1(self.alpha * self.l1_ratio)
+
+
+class Box(_Interval):
+    """psi_i = the indicator of [lower_i, upper_i]; each a number or a vector, infinite allowed."""
+
+    def __init__(self, lower: Any, upper: Any) -> None:
+        self.lower = _bound(lower, "lower")
+        self.upper = _bound(upper, "upper")
+        if np.ndim(lower) and np.ndim(upper) and np.size(lower) != np.size(upper):
+            raise ValueError(
+                f"lower and upper differ in length: {np.size(lower)} and {np.size(upper)}."
+            )
+        empty = np.flatnonzero(np.atleast_1d(np.asarray(self.lower) > self.upper))
+        if empty.size:
+            raise ValueError(
+                f"lower must not exceed upper; it does in {empty.size} entries, "
+                f"the first is number {empty[0]}."
+            )
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, 0.0, self.lower, self.upper
+
+
+def _bound(value: Any, name: str) -> float | Vector:
+    bounds = check.to_array(value, name).astype(np.float64)
+    if bounds.ndim > 1 or bounds.size == 0:
+        raise ValueError(f"{name} must be a number or a vector, got shape {bounds.shape}.")
+    wrong = np.inf if name == "lower" else -np.inf
+    if np.isnan(bounds).any() or (bounds == wrong).any():
+        raise ValueError(f"{name} must not hold NaN or {wrong}.")
+    return float(bounds) if bounds.ndim == 0 else bounds
+
+
+class NonNegative(_Interval):
+    """psi = the indicator of x >= 0."""
+
+    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, 0.0, 0.0, np.inf
+
+
+class _Ball(Penalty):
+    """psi_i(x) = a_i|x|_2 on |x|_2 <= radius_i, for blocks x."""
+
+    is_block = True
+
+    def _parameters(self) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def _make(self) -> Psi:
+        columns = [np.atleast_1d(c) for c in self._parameters()]
+        return Psi("ball", np.column_stack(np.broadcast_arrays(*columns)).astype(float))
+
+    @property
+    def size(self) -> int | None:
+        sizes = [np.size(p) for p in self._parameters() if np.ndim(p)]
+        return max(sizes) if sizes else None
+
+
+class GroupL2(_Ball):
+    """psi_i(x) = alpha_i |x|_2 for a block x; alpha a number, or one for each block."""
+
+    def __init__(self, alpha: Any) -> None:
+        self.alpha = _weight(alpha, "alpha")
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any]:
+        return self.alpha, np.inf
+
+
+class L2Ball(_Ball):
+    """psi_i = the indicator of |x|_2 <= radius_i for a block x; radius a number or one a block."""
+
+    def __init__(self, radius: Any) -> None:
+        self.radius = _weight(radius, "radius")
+        super().__init__()
+
+    def _parameters(self) -> tuple[Any, Any]:
+        return 0.0, self.radius
+
+
+class Custom(Penalty):
+    """Your own psi_i(x) at compiled speed, from scalar functions.
+
+    value(x, a) and prox(v, step, a) are plain functions of numbers (compiled by numba) or
+    `scipy.LowLevelCallable`s `double (double, double *)` and `double (double, double, double *)`.
+    a is data[i], the coordinate's own number; without `data` it is 0. The prox is
+    argmin_x psi_i(x) + (x - v)^2/(2 step), and value is infinite outside the domain.
+    """
+
+    splits_exactly = False
+
+    def __init__(
+        self, value: Any, prox: Any, data: Any = None, strong_convexity: float = 0.0
+    ) -> None:
+        self.data = None if data is None else check.vector(data, None, "data").copy()
+        self._functions = value, prox
+        self._mu = check.number(strong_convexity, "strong_convexity", low=0.0)
+        self._moved = 0.0
+        super().__init__()
+
+    def _make(self) -> Psi:
+        value, value_owner = pointer(self._functions[0], 1, "value")
+        prox, prox_owner = pointer(self._functions[1], 2, "prox")
+        theta = np.zeros((1, 1)) if self.data is None else self.data[:, None]
+        return Psi(
+            "custom",
+            theta,
+            moved=self._moved,
+            addresses=(value, prox),
+            owner=(value_owner, prox_owner),
+        )
+
+    @property
+    def size(self) -> int | None:
+        return None if self.data is None else self.data.size
+
+    @property
+    def strong_convexity(self) -> float | Vector:
+        return self._mu
+
+    def without_strong_convexity(self) -> Penalty:
+        moved = copy(self)
+        moved._mu, moved._moved = 0.0, self._mu
+        moved._terms = moved._make()
+        return moved

@@ -1,0 +1,247 @@
+"""Problem (1) of the paper, minimize F(x) = f(x) + Psi(x), bound together: blocks, L_i, mu.
+
+`Composite` is all that a method sees of a problem: block gradients, block proxes, constants.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _validation as check
+from ._kernels.coordinate import Model
+from ._validation import Vector
+from .functions import LinearComposite
+from .penalties import Penalty, Zero
+from .theory import moved_convexity
+
+_NONE = np.empty(0, dtype=np.intp)
+
+
+class Composite:
+    """F(x) = f(x) + sum_i psi_i(x_i) over n blocks x_i of x in R^N.
+
+    `members[starts[i]:starts[i + 1]]` are the coordinates of block i; without `blocks` every
+    coordinate is a block, and blocks are passed to f and psi as numbers instead of arrays.
+    """
+
+    def __init__(self, f: Any, psi: Any, N: int, blocks: Any = None) -> None:
+        self.f, self.psi, self.N = f, Zero() if psi is None else psi, N
+        self.known_f = isinstance(f, LinearComposite)
+        self.known_psi = isinstance(self.psi, Penalty)
+        if blocks is None and self.known_psi and self.psi.is_block:
+            blocks = [1] * N
+        self.scalar = blocks is None
+        if self.scalar:
+            self.members, self.starts = np.arange(N, dtype=np.intp), np.arange(N + 1, dtype=np.intp)
+        else:
+            self.members, self.starts = check.partition(blocks, N)
+        self.n = len(self.starts) - 1
+        self._check_terms()
+        self.extra = 0.0  # strong convexity that section 2.2 has moved here from Psi
+        self.L = self._constants()
+
+    # ---- what is asked of f and psi ---------------------------------------------------------
+
+    def _check_terms(self) -> None:
+        for term, name, wanted in (
+            (self.f, "f", ("value", "partial_gradient", "L")),
+            (self.psi, "psi", ("value", "prox")),
+        ):
+            known = self.known_f if name == "f" else self.known_psi
+            missing = [w for w in wanted if not known and not hasattr(term, w)]
+            if missing:
+                raise TypeError(
+                    f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}."
+                )
+        if self.known_f and self.f.n_coordinates != self.N:
+            raise ValueError(
+                f"x0 must have length {self.f.n_coordinates}, one entry for each column of A; "
+                f"got length {self.N}."
+            )
+        size = self.psi.size if self.known_psi else None
+        of_blocks = self.known_psi and self.psi.is_block
+        have, what = (self.n, "blocks") if of_blocks else (self.N, "coordinates")
+        if size not in (None, have):
+            raise ValueError(f"psi has parameters for {size} {what}, but there are {have}.")
+
+    def _constants(self) -> Vector:
+        if self.known_f:
+            given = () if self.scalar else (self.members, self.starts)
+            return self.f.lipschitz(*given)
+        L = self.f.L() if callable(self.f.L) else self.f.L
+        if np.ndim(L) == 0:
+            L = np.full(self.n, check.number(L, "L", infinite=True))
+        L = check.vector(L, self.n, "L", finite=False).copy()
+        if not (np.isfinite(L).all() and L.min() > 0):
+            bad = int(np.flatnonzero(~(np.isfinite(L) & (L > 0)))[0])
+            raise ValueError(
+                f"L must be finite and positive for every block, got L[{bad}] = {L[bad]:g}; "
+                "L_i is a Lipschitz constant of the partial gradient of block i."
+            )
+        return L
+
+    # ---- blocks -----------------------------------------------------------------------------
+
+    def block(self, i: int) -> Any:
+        """What indexes block i in a vector: a number if blocks are coordinates."""
+        return i if self.scalar else self.members[self.starts[i] : self.starts[i + 1]]
+
+    def block_norms(self, x: Vector) -> Vector:
+        """|x_i|_2 for every block."""
+        if self.scalar:
+            return np.abs(x)
+        return np.sqrt(np.add.reduceat(x[self.members] ** 2, self.starts[:-1]))
+
+    def per_coordinate(self, per_block: Vector) -> Vector:
+        """A number for each block, repeated over its coordinates."""
+        out = np.empty(self.N)
+        out[self.members] = np.repeat(per_block, np.diff(self.starts))
+        return out
+
+    # ---- values, gradients, proxes ----------------------------------------------------------
+
+    def value(self, x: Vector) -> float:
+        """F(x)"""
+        moved = 0.5 * float(np.sum(self.extra * x * x))
+        return float(self.f.value(x)) + moved + self.psi_value(x)
+
+    def psi_value(self, x: Vector) -> float:
+        """Psi(x)"""
+        if self.known_psi and not self.psi.is_block:
+            return float(self.psi.value(x))
+        return math.fsum(float(self.psi.value(x[self.block(i)], i)) for i in range(self.n))
+
+    def partial_gradient(self, i: int, x: Vector) -> Any:
+        """grad_i f(x)"""
+        b = self.block(i)
+        return self.f.partial_gradient(b if self.known_f else i, x) + self.extra * x[b]
+
+    def gradient(self, x: Vector) -> Vector:
+        """The whole gradient of f."""
+        if self.known_f:
+            return self.f.gradient(x) + self.extra * x
+        g = np.empty(self.N)
+        for i in range(self.n):
+            g[self.block(i)] = self.partial_gradient(i, x)
+        return g
+
+    def prox(self, i: int, v: Any, step: float) -> Any:
+        """argmin psi_i(x_i) + |x_i - v|^2/(2 step)"""
+        if self.known_psi and not self.scalar and not self.psi.is_block:
+            return self.psi.terms.prox(v, np.array([step]), self.block(i))
+        return self.psi.prox(v, step, i)
+
+    def prox_all(self, v: Vector, step: Vector) -> Vector:
+        """The prox of every block, with a step for each."""
+        if self.known_psi and not self.psi.is_block:
+            return np.asarray(self.psi.prox(v, self.per_coordinate(step)))
+        out = np.empty(self.N)
+        for i in range(self.n):
+            out[self.block(i)] = self.prox(i, v[self.block(i)], step[i])
+        return out
+
+    def residual(self, x: Vector) -> float:
+        """max_i L_i |x_i - T_i(x)|, with T_i the prox step of length 1/L_i on block i.
+
+        Blocks with L_i = 0 have been solved once and for all and do not count.
+        """
+        moving = self.L > 0
+        step = 1 / np.where(moving, self.L, 1.0)
+        T = self.prox_all(x - self.per_coordinate(step) * self.gradient(x), step)
+        return float(np.max(self.block_norms(x - T) * self.L, initial=0.0))
+
+    def nearest(self, x: Vector) -> Vector:
+        """x, or if rounding has put it outside dom Psi, the point of dom Psi next to it.
+
+        The iterates are convex combinations of points of dom Psi. The prox with a vanishing step
+        is the projection on it.
+        """
+        if math.isfinite(self.psi_value(x)):
+            return x
+        return self.prox_all(x, 1e-16 / np.where(self.L > 0, self.L, 1.0))
+
+    # ---- section 2.2 ------------------------------------------------------------------------
+
+    @property
+    def psi_convexity(self) -> Any:
+        """mu_Psi, a number or one for each coordinate."""
+        mu = getattr(self.psi, "strong_convexity", 0.0)
+        return mu if np.ndim(mu) else check.number(mu, "strong_convexity of psi", low=0.0)
+
+    @property
+    def mu(self) -> float:
+        """What is known of the convexity parameter of f relative to |.|_L."""
+        if not self.known_f:
+            given = getattr(self.f, "mu", None)
+            return 0.0 if given is None else check.number(given, "mu of f", low=0.0, high=1.0)
+        L = self.per_coordinate(self.L)
+        moving = L > 0
+        sigma = np.broadcast_to(self.f.sigma, self.N)
+        return float(np.min(sigma[moving] / L[moving], initial=1.0))
+
+    def moved(self) -> tuple[Composite, float]:
+        """(f-tilde, Psi-tilde) of section 2.2 and the mu of equation (mu).
+
+        Psi-tilde = Psi - (mu_Psi/2)|x|^2. The paper subtracts the affine function at some x0 with
+        some s0 as well and adds it to f; that changes neither the gradient of f-tilde plus the
+        subgradient of Psi-tilde nor, therefore, any iterate.
+        """
+        new = object.__new__(Composite)
+        new.__dict__.update(self.__dict__)
+        mu_psi = self.psi_convexity
+        new.extra = self.extra + mu_psi
+        by_block = np.broadcast_to(mu_psi, self.N)[self.members]
+        least = np.minimum.reduceat(by_block, self.starts[:-1])
+        new.L = self.L + np.maximum.reduceat(by_block, self.starts[:-1])
+        mu = moved_convexity(new.L - least, least)
+        exact = self.known_psi and self.psi.splits_exactly
+        new.psi = self.psi.without_strong_convexity() if self.known_psi else _Moved(self.psi, mu_psi)
+        if not exact:
+            # The prox of Psi-tilde comes from that of Psi if its step is under 1/mu_Psi. The step
+            # is 1/(n alpha L_i) with n alpha >= sqrt(mu): larger L_i see to it, at the same mu.
+            top = float(new.L.max())
+            new.L = np.maximum(new.L, min(top, 2 * math.sqrt(float(np.max(mu_psi)) * top)))
+        return new, mu
+
+    # ---- for the kernels --------------------------------------------------------------------
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the kernels can run it: f and psi are both known to them."""
+        return self.known_f and self.known_psi
+
+    def model(self) -> Model:
+        """The problem as the kernels read it."""
+        members, starts = (_NONE, _NONE) if self.scalar else (self.members, self.starts)
+        return Model(
+            self.f.outer,
+            self.psi.terms,
+            self.f.c,
+            np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
+            self.L,
+            self.f.columns.n_rows,
+            members,
+            starts,
+        )
+
+    @property
+    def work(self) -> int:
+        """The cost of a pass in multiply-adds, roughly."""
+        return self.f.columns.nnz + self.N if self.compiled else 1000 * self.n
+
+
+class _Moved:
+    """Psi - (mu/2)|x|^2 for a psi of the user's: the prox is psi's with another step."""
+
+    def __init__(self, psi: Any, mu: float) -> None:
+        self.psi, self.moved = psi, mu
+
+    def value(self, x: Any, i: int) -> float:
+        return float(self.psi.value(x, i)) - 0.5 * self.moved * float(np.sum(np.square(x)))
+
+    def prox(self, v: Any, step: float, i: int) -> Any:
+        r = 1 - self.moved * step
+        return self.psi.prox(v / r, step / r, i)

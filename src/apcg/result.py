@@ -1,0 +1,121 @@
+"""What a solver gives back: `Result`, with a `Status` that advises and a `Trace` of the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ._validation import Vector
+
+
+class Status(str):
+    """A message in words, with advice; `code` is the short name for programs."""
+
+    code: str
+
+    def __new__(cls, code: str, message: str) -> Status:
+        self = super().__new__(cls, message)
+        self.code = code
+        return self
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.code, str(self)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance that was asked for was reached."""
+        return self.code == "converged"
+
+
+class Trace:
+    """A small columnar record, one row for each check: trace["fun"], trace.epoch, len(trace)."""
+
+    def __init__(self, *columns: str) -> None:
+        self._columns: dict[str, list[float]] = {name: [] for name in columns}
+
+    def append(self, **row: float) -> None:
+        """Add a row; it must have every column."""
+        for name, values in self._columns.items():
+            values.append(row[name])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        try:
+            return np.array(self._columns[name])
+        except KeyError:
+            known = ", ".join(self._columns)
+            raise KeyError(f"the trace has no column {name!r}; it has {known}") from None
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_") or name not in self._columns:
+            raise AttributeError(name)
+        return self[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the record."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("Trace.to_pandas needs pandas: pip install 'apcg[plot]'.") from None
+        return pd.DataFrame({name: self[name] for name in self._columns})
+
+    def plot(self, y: str | None = None, ax: Any = None) -> Any:
+        """Draw column y (the last one of the record by default) against passes; return the axes."""
+        from .plots import convergence
+
+        return convergence({"": self}, y or self.columns[-1], ax=ax)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} checks of {', '.join(self._columns)})"
+
+
+@dataclass
+class Result:
+    """The answer of `minimize`.
+
+    x          the best point seen, in dom Psi
+    fun        F(x)
+    residual   max_i L_i |x_i - T_i(x)|, what was compared with tol
+    status     why it stopped, in words; `status.code` for programs
+    converged  whether the residual reached the tolerance
+    epochs     passes over the sampled blocks
+    trace      the record of the checks
+    mu, gamma0 the parameters of Algorithm 1 that were used
+    L          the constants L_i of the blocks that were used
+    """
+
+    x: Vector
+    fun: float
+    residual: float
+    status: Status
+    epochs: int
+    seconds: float
+    trace: Trace = field(repr=False)
+    mu: float
+    gamma0: float
+    L: Vector = field(repr=False)
+    method: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual reached the tolerance."""
+        return self.status.converged
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(fun={self.fun:.10g}, residual={self.residual:.2e}, epochs={self.epochs}, "
+            f"method={self.method!r}, mu={self.mu:.3g}, x: {self.x.size} numbers)\n  {self.status}"
+        )

@@ -1,0 +1,102 @@
+"""The bounds of the paper as functions of numbers. Knows nothing of problems and methods.
+
+In all of them n is the number of blocks, mu the convexity parameter of f relative to |.|_L,
+`gap0` is F(x0) - F*, and `R0` is the distance |x0 - x*|_L of equation (R0).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .sequences import Sequence, largest_gamma0
+
+__all__ = [
+    "Sequence",
+    "apcg_bound",
+    "apcg_constant",
+    "apcg_steps",
+    "convexity_parameter",
+    "lambda_bound",
+    "largest_gamma0",
+    "moved_convexity",
+    "rpcg_bound",
+    "rpcg_steps",
+]
+
+
+def lambda_bound(n: int, mu: float, gamma0: float, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Both terms of the minimum in Lemma 1 (v) and Theorem 1, at step k."""
+    k = np.asarray(k, dtype=float)
+    linear = (1.0 - math.sqrt(mu) / n) ** k
+    sublinear = (2 * n / (2 * n + k * math.sqrt(gamma0))) ** 2
+    return linear, sublinear
+
+
+def apcg_constant(gap0: float, R0: float, gamma0: float) -> float:
+    """F(x0) - F* + (gamma_0/2) R0^2, what Theorem 1 multiplies."""
+    return gap0 + 0.5 * gamma0 * R0**2
+
+
+def apcg_bound(
+    n: int, mu: float, gamma0: float, k: ArrayLike, *, gap0: float, R0: float
+) -> np.ndarray:
+    """Theorem 1: E F(x^(k)) - F* is at most this.
+
+    For mu = 0 put gamma0 = n^2 alpha_{-1}^2. The display after Algorithm 3 in the paper has
+    n alpha_0 in the place of sqrt(gamma_0) and of gamma_0, which is not the same number.
+    """
+    linear, sublinear = lambda_bound(n, mu, gamma0, k)
+    return np.minimum(linear, sublinear) * apcg_constant(gap0, R0, gamma0)
+
+
+def apcg_steps(
+    n: int, mu: float, gamma0: float, epsilon: float, *, gap0: float, R0: float
+) -> float:
+    """The number of steps after which Theorem 1 promises E F(x^(k)) - F* <= epsilon."""
+    ratio = apcg_constant(gap0, R0, gamma0) / epsilon
+    sublinear = 2 * n / math.sqrt(gamma0) * (math.sqrt(max(ratio, 1.0)) - 1)
+    return math.ceil(min(_linear_steps(math.sqrt(mu) / n, ratio), sublinear))
+
+
+def rpcg_bound(n: int, mu: float, k: ArrayLike, *, gap0: float, R0: float) -> np.ndarray:
+    """The unaccelerated rate: min{(1 - mu/n)^k, n/(n + k)} (F(x0) - F* + R0^2/2)."""
+    k = np.asarray(k, dtype=float)
+    return np.minimum((1 - mu / n) ** k, n / (n + k)) * (gap0 + 0.5 * R0**2)
+
+
+def rpcg_steps(n: int, mu: float, epsilon: float, *, gap0: float, R0: float) -> float:
+    """The number of steps after which `rpcg_bound` is at most epsilon."""
+    ratio = (gap0 + 0.5 * R0**2) / epsilon
+    return math.ceil(min(_linear_steps(mu / n, ratio), n * (max(ratio, 1.0) - 1)))
+
+
+def _linear_steps(decrease: float, ratio: float) -> float:
+    """The least k with (1 - decrease)^k ratio <= 1."""
+    if ratio <= 1:
+        return 0.0
+    if decrease <= 0:
+        return math.inf
+    return math.log(ratio) / -math.log1p(-decrease) if decrease < 1 else 1.0
+
+
+def moved_convexity(L: ArrayLike, mu_psi: ArrayLike, mu_f: float = 0.0) -> float:
+    """Equation (mu) of section 2.2: (mu_f + mu_Psi)/max_i(L_i + mu_Psi).
+
+    mu_psi may be one number for each block; then it is the least of the blocks' ratios, which is
+    the same thing when they are equal.
+    """
+    L, mu_psi = np.asarray(L, dtype=float), np.asarray(mu_psi, dtype=float)
+    return float(np.min((mu_f + mu_psi) / (L + mu_psi)))
+
+
+def convexity_parameter(hessian: ArrayLike, L: ArrayLike) -> float:
+    """The mu of a quadratic f relative to |.|_L: the least eigenvalue of L^-1/2 H L^-1/2.
+
+    L has one entry for each coordinate (repeat a block's constant over its coordinates).
+    """
+    d = 1 / np.sqrt(np.asarray(L, dtype=float))
+    H = np.asarray(hessian, dtype=float) * d * d[:, None]
+    return float(min(max(np.linalg.eigvalsh(H)[0], 0.0), 1.0))
