@@ -18,7 +18,6 @@ lint: $(READY)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/cython-lint src
 
 bench: $(READY)  ## measure; needs valgrind for the instruction counts
 	$(BIN)/python benchmarks/step_cost.py

@@ -37,7 +37,9 @@ def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
     try:
         import numba
     except ImportError:
-        raise ImportError(f"{name} is a Python function and numba is not installed: {ADVICE}.")
+        raise ImportError(
+            f"{name} is a Python function and numba is not installed: {ADVICE}."
+        ) from None
     scalar = numba.njit(function)
     double, data = numba.types.float64, numba.types.CPointer(numba.types.float64)
     signature = double(*[double] * arguments, data)
@@ -57,7 +59,8 @@ def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
             f"numba could not compile {name}; keep it to arithmetic, math.* and branches, and "
             f"return a float. Its complaint: {str(error).strip().splitlines()[-1]}"
         ) from error
-    return int(compiled.address), compiled
+    address: Any = compiled.address
+    return address, compiled
 
 
 def _low_level(function: scipy.LowLevelCallable, arguments: int, name: str) -> int:
@@ -71,4 +74,5 @@ def _low_level(function: scipy.LowLevelCallable, arguments: int, name: str) -> i
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsule = tuple.__getitem__(function, 0)
-    return int(get(capsule, function.signature.encode()))
+    address: int = get(capsule, function.signature.encode())
+    return address

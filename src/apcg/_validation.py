@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import matrix
+from ._kernels import matrix  # type: ignore[attr-defined]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -91,7 +91,7 @@ def by_row(X: Any, name: str) -> Columns:
 
 
 def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
-    if sp.issparse(A):
+    if is_sparse(A):
         if A.ndim != 2:
             raise ValueError(f"{name} must be a matrix with two dimensions, got {A.ndim}.")
         A = A.T.tocsr() if transpose else A.tocsr()
@@ -119,14 +119,21 @@ def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
         indices = indptr = np.empty(0, dtype=np.int32)
     if 0 in A.shape:
         shape = A.shape[::-1] if transpose else A.shape
-        raise ValueError(f"{name} is empty: its shape is {shape}. Give at least one row and column.")
+        raise ValueError(
+            f"{name} is empty: its shape is {shape}. Give at least one row and column."
+        )
     check_finite(data, name)
     return Columns(data, indices, indptr, A)
 
 
+def is_sparse(x: Any) -> bool:
+    """Whether x is a SciPy sparse matrix or array. (SciPy's own test narrows the type too far.)"""
+    return sp.issparse(x)
+
+
 def to_array(x: Any, name: str) -> NDArray[Any]:
     """A real NumPy array, float32 if it is that already and float64 otherwise."""
-    if sp.issparse(x):
+    if is_sparse(x):
         raise TypeError(f"{name} must be a dense array, got a sparse one; use {name}.toarray().")
     try:
         array = np.asarray(x)
@@ -181,7 +188,7 @@ def number(
     """A real number in [low, high] (or in (low, high]), not NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | np.number):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
-    result = float(value)  # type: ignore[arg-type]
+    result = float(value)
     outside = not low <= result <= high or (open_low and result == low)
     if outside or (not infinite and not math.isfinite(result)):
         left = "(" if open_low or not math.isfinite(low) else "["
@@ -215,7 +222,7 @@ def function(value: Any, name: str, *, optional: bool = False) -> Callable[..., 
         return None
     if not callable(value):
         raise TypeError(f"{name} must be callable, got {value!r} of type {type(value).__name__}.")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def generator(random_state: Any) -> np.random.Generator:

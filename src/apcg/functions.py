@@ -10,11 +10,11 @@ If it likes it has `mu`, its convexity parameter relative to |.|_L.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from . import _validation as check
@@ -132,7 +132,7 @@ class LinearComposite:
         if members is None or starts is None:
             return self.smoothness * self._diagonal() + self.sigma
         sigma = np.broadcast_to(self.sigma, self.n_coordinates)
-        blocks = [members[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        blocks = [members[a:b] for a, b in pairwise(starts)]
         return np.array([self._block_constant(m) + sigma[m].max() for m in blocks])
 
     def _extra_value(self, x: Vector) -> float:
@@ -251,7 +251,7 @@ def _squared_spectral_norm(rows: Any) -> float:
 def _largest_eigenvalue(gram: Any) -> float:
     if gram.shape[0] > _LANCZOS_FROM:
         return _lanczos(scipy.sparse.linalg.aslinearoperator(gram))
-    dense = gram.toarray() if sp.issparse(gram) else gram
+    dense = gram.toarray() if check.is_sparse(gram) else gram
     return float(max(scipy.linalg.eigvalsh(np.asarray(dense))[-1], 0.0))
 
 

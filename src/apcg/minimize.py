@@ -45,18 +45,19 @@ def minimize(
 
     Parameters
     ----------
-    f : a function of `apcg.functions`, or an object with `value(x)`, `partial_gradient(i, x)`, `L`.
+    f : a function of `apcg.functions`, or an object with `value(x)`, `partial_gradient(i, x)`
+        and `L`.
     psi : a penalty of `apcg.penalties`, or an object with `value(x_i, i)` and `prox(v, step, i)`;
         None is no penalty.
     x0 : the start, in the domain of psi; None is zero.
-    mu : the convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if that
-        is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper).
+    mu : the convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if
+        that is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper).
         0.0: Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is too large loses the guarantee, and often converges.
     gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
     blocks : a list of sizes or of index arrays; None makes every coordinate a block.
     method : "apcg", or "rpcg", the unaccelerated method of the paper's introduction.
-    tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the prox
-        step of length 1/L_i.
+    tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the
+        prox step of length 1/L_i.
     max_epochs : an epoch is one step for each sampled block, on average.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : epochs between checks; None chooses.
@@ -156,7 +157,7 @@ def _plan(
 
 
 def _settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
-    """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); the others are sampled."""
+    """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); others are sampled."""
     zero = np.flatnonzero(problem.L == 0)
     if zero.size:
         start = start.copy()

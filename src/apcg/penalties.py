@@ -6,8 +6,8 @@ Every penalty here is one of two functions with parameters, and a penalty of you
     ball       a|x|_2 on the ball |x|_2 <= radius         of a block
     Custom     scalar functions of yours at compiled speed, of a coordinate
 
-Any object with `value(x_i, i)` and `prox(v, step, i)`, and if it likes `strong_convexity`, serves as
-well; it runs in Python.
+Any object with `value(x_i, i)` and `prox(v, step, i)`, and if it likes `strong_convexity`, serves
+as well; it runs in Python.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Penalty:
         return float(self.terms.value(np.ascontiguousarray(x), self._index(x.size, i)))
 
     def prox(self, v: Any, step: Any, i: int | None = None) -> Any:
-        """argmin_x psi_i(x) + |x - v|^2/(2 step), of the shape of v. Without i: of every coordinate.
+        """argmin_x psi_i(x) + |x - v|^2/(2 step), of the shape of v; without i, of all coordinates.
 
         step is a number, or without i one number for each coordinate.
         """
@@ -130,7 +130,7 @@ class _Interval(Penalty):
 
     @property
     def strong_convexity(self) -> float | Vector:
-        return self._parameters()[1]  # type: ignore[no-any-return]
+        return self._parameters()[1]
 
 
 def _weight(value: Any, name: str) -> float | Vector:

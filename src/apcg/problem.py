@@ -198,7 +198,9 @@ class Composite:
         new.L = self.L + np.maximum.reduceat(by_block, self.starts[:-1])
         mu = moved_convexity(new.L - least, least)
         exact = self.known_psi and self.psi.splits_exactly
-        new.psi = self.psi.without_strong_convexity() if self.known_psi else _Moved(self.psi, mu_psi)
+        new.psi = (
+            self.psi.without_strong_convexity() if self.known_psi else _Moved(self.psi, mu_psi)
+        )
         if not exact:
             # The prox of Psi-tilde comes from that of Psi if its step is under 1/mu_Psi. The step
             # is 1/(n alpha L_i) with n alpha >= sqrt(mu): larger L_i see to it, at the same mu.

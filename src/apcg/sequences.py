@@ -41,7 +41,7 @@ class Sequence:
         if gamma0 is None:
             return cls(n, mu, mu if mu > 0 else top)
         gamma0 = number(gamma0, "gamma0")
-        if not (0 < gamma0 and mu <= gamma0 <= top * (1 + 1e-12)):
+        if gamma0 <= 0 or not mu <= gamma0 <= top * (1 + 1e-12):
             raise ValueError(
                 f"gamma0 must be positive and in [mu, (n - mu)/(n - 1)] = [{mu:g}, {top:g}] for "
                 f"n = {n} sampled blocks and mu = {mu:g}, got {gamma0:g}; leave it out for the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -106,7 +107,7 @@ def run(
     work: int,
     check_every: int,
 ) -> tuple[Check, Status, Trace, int]:
-    """Epochs of `method` until `examine` says that its x is within target, or something else ends it.
+    """Epochs of `method` until `examine` finds x within target, or something else ends it.
 
     Gives the best point looked at, the status, the record and the number of epochs.
     """
@@ -196,10 +197,8 @@ class _Loop:
 
     def interrupted(self) -> Status:
         """Look once more at where it is; a second Ctrl-C there gives up on that."""
-        try:
+        with contextlib.suppress(_Stop, KeyboardInterrupt):
             self.look(final=True)
-        except (_Stop, KeyboardInterrupt):
-            pass
         return self._status("interrupted")
 
     def _status(self, code: str) -> Status:

@@ -61,9 +61,7 @@ def algorithm_2(problem: Any, x0: Vector, mu: float, indices: Iterable[int]) -> 
         yield x, y, z
 
 
-def algorithm_3(
-    problem: Any, x0: Vector, alpha_minus_1: float, indices: Iterable[int]
-) -> Iterates:
+def algorithm_3(problem: Any, x0: Vector, alpha_minus_1: float, indices: Iterable[int]) -> Iterates:
     """APCG with mu = 0, from alpha_{-1} in (0, 1/sqrt(n^2 - n)]."""
     n = problem.n
     alpha = alpha_minus_1
