@@ -52,7 +52,8 @@ def minimize(
     x0 : the start, in the domain of psi; None is zero.
     mu : the convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if
         that is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper).
-        0.0: Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is too large loses the guarantee, and often converges.
+        0.0: Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is
+        too large loses the guarantee, and often converges all the same.
     gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
     blocks : a list of sizes or of index arrays; None makes every coordinate a block.
     method : "apcg", or "rpcg", the unaccelerated method of the paper's introduction.
