@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
+export PATH := $(BIN):$(PATH)
 SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
 
 .PHONY: demo test lint bench clean
@@ -31,5 +32,5 @@ $(READY): pyproject.toml meson.build $(SOURCES)
 	  { echo "apcg needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "meson-python>=0.17" "meson>=1.4" ninja "cython>=3.1"
-	PATH="$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
 	touch $(READY)

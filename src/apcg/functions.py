@@ -81,6 +81,7 @@ class LinearComposite:
         smoothness: float,
         *,
         shift: Vector | None = None,
+        sign: Vector | None = None,
         c: Any = None,
         sigma: Any = 0.0,
     ) -> None:
@@ -89,6 +90,7 @@ class LinearComposite:
         self.outer = outer
         self.smoothness = smoothness  # of every h_j
         self.shift = shift  # q = A v - shift: h is a function of the residual
+        self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
         self.c = np.zeros(1) if c is None else check.vector(c, N, "c").copy()
         self.sigma = np.atleast_1d(
             check.number(sigma, "sigma", low=0.0)
@@ -105,7 +107,7 @@ class LinearComposite:
 
     def rows(self, x: Vector) -> Vector:
         """A x less the shift of h: what p and q are made of."""
-        r = self.columns.dot(x)
+        r = self.columns.dot(x if self.sign.size == 1 else self.sign * x)
         return r if self.shift is None else r - self.shift
 
     def value(self, x: Any) -> float:
@@ -117,14 +119,14 @@ class LinearComposite:
         """The whole gradient of f at x."""
         x = np.asarray(x, dtype=np.float64)
         slope = self.outer.derivative(self.rows(x))
-        return self.columns.transpose_dot(slope) + self.c + self.sigma * x
+        return self.sign * self.columns.transpose_dot(slope) + self.c + self.sigma * x
 
     def partial_gradient(self, i: Any, x: Any) -> Any:
         """The entries of the gradient at the coordinate (or coordinates) i."""
         x = np.asarray(x, dtype=np.float64)
         i = np.asarray(i, dtype=np.intp)
-        g = self._linear_part(np.atleast_1d(i), x) + self.c[self._at(self.c, i)]
-        g = g + self.sigma[self._at(self.sigma, i)] * x[i]
+        g = self.sign[self._at(self.sign, i)] * self._linear_part(np.atleast_1d(i), x)
+        g = g + self.c[self._at(self.c, i)] + self.sigma[self._at(self.sigma, i)] * x[i]
         return float(g[0]) if i.ndim == 0 else g
 
     def lipschitz(self, members: Index | None = None, starts: Index | None = None) -> Vector:
@@ -236,6 +238,19 @@ class Quadratic(LinearComposite):
         if not self._given_Q:
             return super()._block_constant(members)
         return _largest_eigenvalue(self.columns.take(members)[:, members])
+
+
+def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
+    """|diag(scale) B|_2^2 for all the stored rows B, by Lanczos, not less than the true value."""
+    n, rows = columns.n_coordinates, columns.n_rows
+    if n <= rows:
+        shape, product = n, lambda u: scale * columns.transpose_dot(columns.dot(scale * u))
+    else:
+        shape, product = rows, lambda u: columns.dot(scale**2 * columns.transpose_dot(u))
+    if shape == 1:
+        return float(product(np.ones(1))[0])
+    flat = lambda u: product(np.ravel(u))  # noqa: E731
+    return _lanczos(scipy.sparse.linalg.LinearOperator((shape, shape), matvec=flat, dtype=float))
 
 
 def _squared_spectral_norm(rows: Any) -> float:

@@ -8,12 +8,12 @@ import numpy as np
 
 from . import _validation as validate
 from ._validation import Index, Vector
+from .loop import Check, Method, Options, run
 from .methods.apcg import APCG
 from .methods.direct import Direct
 from .problem import Composite
 from .result import Result
 from .sequences import Sequence
-from .solve import Check, Method, Options, run
 
 #: A check costs about a pass and this much overhead, in multiply-adds.
 _CHECK_OVERHEAD = 50_000
@@ -94,13 +94,13 @@ def minimize(
             "x0 must be in the domain of psi, but psi(x0) is not finite; start from a feasible "
             "point, for example psi.prox(x0, 1.0) for a penalty of apcg.penalties."
         )
-    sampled, start = _settle_zero_blocks(problem, start)
+    sampled, start = settle_zero_blocks(problem, start)
     moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
     stepper: Method = (APCG if moved.compiled else Direct)(moved, start, sequence)
     gradient0 = problem.block_norms(problem.gradient(start))
 
-    def examine(x: Vector) -> Check:
-        x = problem.nearest(x)
+    def examine() -> Check:
+        x = problem.nearest(stepper.x)
         fun, residual = problem.value(x), problem.residual(x)
         return Check(x, residual, fun, {"fun": fun, "residual": residual})
 
@@ -157,7 +157,7 @@ def _plan(
     return problem, Sequence.choose(n, mu, gamma0)
 
 
-def _settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
+def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
     """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); others are sampled."""
     zero = np.flatnonzero(problem.L == 0)
     if zero.size:

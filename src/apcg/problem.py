@@ -223,6 +223,7 @@ class Composite:
             self.psi.terms,
             self.f.c,
             np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
+            self.f.sign,
             self.L,
             self.f.columns.n_rows,
             members,

@@ -119,3 +119,48 @@ class Result:
             f"Result(fun={self.fun:.10g}, residual={self.residual:.2e}, epochs={self.epochs}, "
             f"method={self.method!r}, mu={self.mu:.3g}, x: {self.x.size} numbers)\n  {self.status}"
         )
+
+
+@dataclass
+class Solution:
+    """The answer of `solve`: P(w*) is in [dual, primal].
+
+    w          the primal point
+    x          the dual point that certifies it
+    primal     P(w)
+    dual       D(x)
+    gap        primal - dual
+    status     why it stopped, in words; `status.code` for programs
+    converged  whether gap <= tol |primal|
+    epochs     passes over the data
+    trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts
+    side       "dual" or "primal", whose coordinates the method moved
+    """
+
+    w: Vector
+    x: Vector
+    primal: float
+    dual: float
+    status: Status
+    epochs: int
+    seconds: float
+    trace: Trace = field(repr=False)
+    method: str
+    side: str
+    mu: float
+
+    @property
+    def gap(self) -> float:
+        """P(w) - D(x), how far P(w) can be from the optimum."""
+        return self.primal - self.dual
+
+    @property
+    def converged(self) -> bool:
+        """Whether gap <= tol |primal|."""
+        return self.status.converged
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(primal={self.primal:.10g}, gap={self.gap:.2e}, epochs={self.epochs}, "
+            f"method={self.method!r}, w: {self.w.size} numbers)\n  {self.status}"
+        )

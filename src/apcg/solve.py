@@ -1,225 +1,209 @@
-"""The one loop: epochs, stopping, recording, callbacks, time limit. It knows no problem."""
+"""`solve`: APCG (Algorithm 5), SDCA and AFG for regularised ERM, with a certificate."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from . import _validation as validate
-from ._validation import Index, Vector
-from .result import Status, Trace
+from . import certificate
+from .certificate import Certificate
+from .erm import ERM
+from .loop import Check, Options, run
+from .methods.afg import AFG
+from .methods.apcg import APCG
+from .methods.sdca import SDCA
+from .minimize import settle_zero_blocks
+from .result import Solution
+from .sequences import Sequence
 
-#: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
-_CHUNK = 20_000_000
+METHODS = ("apcg", "sdca", "afg")
 
-
-class Method(Protocol):
-    """What the loop asks of a method."""
-
-    def epoch(self, order: Index) -> None:
-        """One step on each block of `order`."""
-
-    @property
-    def x(self) -> Vector:
-        """The present answer."""
-
-
-@dataclass
-class Check:
-    """A point looked at: what decides, what ranks, and what is recorded."""
-
-    x: Vector
-    measure: float  # converged when it is at most the target
-    merit: float  # the smaller the better
-    columns: dict[str, float]
-    epoch: int = 0
-    seconds: float = 0.0
-
-    def __getattr__(self, name: str) -> float:
-        columns: dict[str, float] = self.__dict__.get("columns", {})
-        if name in columns:
-            return columns[name]
-        raise AttributeError(name)
-
-    @property
-    def finite(self) -> bool:
-        """Whether it makes sense to go on from here."""
-        return math.isfinite(self.merit) and bool(np.isfinite(self.x).all())
+#: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
+_FLOOR = 16 * np.finfo(float).eps
+#: Below this relative gap, a gap that no longer falls is taken for rounding.
+_STALL = 1e-9
 
 
-@dataclass
-class Options:
-    """When to stop and whom to tell, as the user gave it, checked."""
-
-    tol: float = 1e-6
-    max_epochs: int = 1000
-    check_every: int | None = None
-    sampling: str = "permutation"
-    random_state: Any = None
-    callback: Callable[[Check], Any] | None = None
-    verbose: int = 0
-    time_limit: float | None = None
-    rng: np.random.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.tol = validate.number(self.tol, "tol", low=0.0)
-        self.max_epochs = validate.integer(self.max_epochs, "max_epochs", low=0)
-        if self.check_every is not None:
-            self.check_every = validate.integer(self.check_every, "check_every", low=1)
-        validate.choice(self.sampling, "sampling", ("permutation", "uniform"))
-        validate.function(self.callback, "callback", optional=True)
-        self.verbose = int(self.verbose)
-        if self.time_limit is not None:
-            self.time_limit = validate.number(self.time_limit, "time_limit", low=0.0, open_low=True)
-        self.rng = validate.generator(self.random_state)
-
-    def orders(self, sampled: Index) -> Iterator[Index]:
-        """The blocks of one epoch after the other."""
-        n = sampled.size
-        while True:
-            permute = self.sampling == "permutation"
-            drawn = self.rng.permutation(n) if permute else self.rng.integers(n, size=n)
-            yield sampled[drawn]
-
-
-class _Stop(Exception):
-    """Leaves the loop with a status."""
-
-    def __init__(self, status: Status) -> None:
-        self.status = status
-
-
-def run(
-    method: Method,
-    examine: Callable[[Vector], Check],
-    sampled: Index,
-    options: Options,
+def solve(
+    problem: ERM,
+    method: str = "apcg",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    x0: Any = None,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
     *,
-    target: float,
-    work: int,
-    check_every: int,
-) -> tuple[Check, Status, Trace, int]:
-    """Epochs of `method` until `examine` finds x within target, or something else ends it.
+    mu: float | None = None,
+) -> Solution:
+    """Minimize P(w) and certify it: stop when P(w) - D(x) <= tol |P(w)|.
 
-    Gives the best point looked at, the status, the record and the number of epochs.
+    Parameters
+    ----------
+    problem : an `ERM`.
+    method : "apcg", Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth);
+        "sdca", exact coordinate ascent of the dual; "afg", accelerated full gradient with line
+        search on the primal.
+    tol : the relative duality gap to stop at.
+    max_epochs : passes over the data. AFG counts a pass for each trial of its line search.
+    x0 : a dual feasible start for "apcg" and "sdca"; for "afg", and for penalties that are solved
+        in the primal ("l1"), a start w. None is zero.
+    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
+    sampling : "permutation" (each coordinate once a pass) or "uniform" (as in the theorems).
+    callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
+    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    time_limit : in seconds.
+    mu : for "apcg", the convexity parameter to use in the place of the problem's own.
+
+    Returns
+    -------
+    Solution
     """
-    loop = _Loop(method, examine, options, target, work)
-    try:
-        loop.look()
-        while True:
-            for order in options.orders(sampled):
-                loop.one_epoch(order)
-                if loop.epoch % check_every == 0 or loop.epoch == options.max_epochs:
-                    loop.look()
-    except _Stop as stop:
-        status = stop.status
-    except KeyboardInterrupt:
-        status = loop.interrupted()
-    finally:
-        loop.bar.close()
-    return loop.best, status, loop.trace, loop.epoch
+    if not isinstance(problem, ERM):
+        raise TypeError(f"problem must be an apcg.ERM, got {type(problem).__name__}.")
+    validate.choice(method, "method", METHODS)
+    options = Options(
+        tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
+    )
+    if mu is not None and method != "apcg":
+        raise ValueError('mu is a parameter of method "apcg" only.')
+    monitor = _afg(problem, x0) if method == "afg" else _coordinate(problem, method, x0, mu)
+    monitor.tol = options.tol
+    best, status, trace, epochs = run(
+        monitor.method,
+        monitor.examine,
+        monitor.sampled,
+        options,
+        target=options.tol,
+        work=0 if method == "afg" else problem.samples.nnz,
+        check_every=options.check_every or monitor.check_every,
+    )
+    assert best.w is not None
+    return Solution(
+        best.w,
+        best.x,
+        best.columns["primal"],
+        best.columns["dual"],
+        status,
+        epochs,
+        float(trace["seconds"][-1]) if len(trace) else 0.0,
+        trace,
+        method,
+        monitor.side,
+        monitor.mu,
+    )
 
 
-class _Loop:
-    def __init__(
-        self,
-        method: Method,
-        examine: Callable[[Vector], Check],
-        options: Options,
-        target: float,
-        work: int,
-    ) -> None:
-        self.method, self.examine, self.options, self.target = method, examine, options, target
-        self.pieces = max(1, work // _CHUNK)
-        self.epoch = 0
-        self.start = time.perf_counter()
-        self.best: Check
-        self.trace: Trace
-        self.bar = tqdm(
-            total=options.max_epochs,
-            unit="pass",
-            disable=not (options.verbose and sys.stderr.isatty()),
-            leave=options.verbose > 1,
+def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monitor:
+    form = problem.form
+    start = np.zeros(form.N)
+    if x0 is not None:
+        start = validate.vector(x0, form.N, "x0").copy()
+        if not math.isfinite(form.psi_value(start)) or np.any(start[_left_out(problem)] != 0):
+            where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
+            raise ValueError(
+                f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
+                f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
+            )
+    elif not problem.dual_form:
+        start = np.clip(start, problem.g[2], problem.g[3])
+    sampled, start = settle_zero_blocks(form, start)
+    keep = np.ones(form.N, dtype=bool)
+    keep[_left_out(problem)] = False
+    sampled = sampled[keep[sampled]]
+    if method == "sdca":
+        return _Monitor(problem, SDCA(form, start), sampled, 1.0)
+    if mu is None:
+        mu = problem.mu if problem.dual_form else form.mu
+    sequence = Sequence.choose(max(sampled.size, 1), mu, None)
+    return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
+
+
+def _left_out(problem: ERM) -> Any:
+    """Coordinates of the dual that are rows of weight zero."""
+    if not problem.dual_form or problem.weights.size == 1:
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(problem.weights == 0)
+
+
+def _afg(problem: ERM, x0: Any) -> _Monitor:
+    if problem.loss.gamma == 0:
+        raise ValueError(
+            f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
+            '"sdca", or the loss "smoothed_hinge".'
+        )
+    start = np.zeros(problem.d) if x0 is None else validate.vector(x0, problem.d, "x0")
+    start = np.clip(start, problem.g[2], problem.g[3])
+    method = AFG(problem, start)
+    return _Monitor(problem, method, np.zeros(1, dtype=np.intp), method.mu)
+
+
+class _Monitor:
+    """A method and what is known of its answers: looks at it, and knows when to give up."""
+
+    def __init__(self, problem: ERM, method: Any, sampled: Any, mu: float) -> None:
+        self.problem, self.method, self.sampled, self.mu = problem, method, sampled, mu
+        self.on_primal = isinstance(method, AFG) or not problem.dual_form
+        self.side = "primal" if self.on_primal else "dual"
+        self.tol = 0.0
+        self._best, self._best_at, self._looks = math.inf, 0, 0
+
+    def examine(self) -> Check:
+        """The certificate of the present answer, from p and q; if it would do, from x alone."""
+        found = self._certificate(trust=True)
+        if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
+            found = self._certificate(trust=False)
+        columns = {
+            "primal": found.primal,
+            "dual": found.dual,
+            "gap": found.gap,
+            "mu": self.mu,
+            "restarts": 0,
+        }
+        return Check(
+            found.x,
+            found.relative,
+            found.gap if math.isfinite(found.gap) else math.inf,
+            columns,
+            w=found.w,
+            exhausted=self._exhausted(found),
         )
 
-    def one_epoch(self, order: Index) -> None:
-        """Run an epoch in pieces, with an eye on the clock."""
-        limit = self.options.time_limit
-        for piece in np.array_split(order, self.pieces) if self.pieces > 1 else (order,):
-            with np.errstate(all="ignore"):
-                self.method.epoch(piece)
-            if limit is not None and time.perf_counter() - self.start > limit:
-                self.epoch += 1
-                self.look(final=True)
-                raise _Stop(self._status("time_limit"))
-        self.epoch += 1
-        self.bar.update()
+    def _certificate(self, *, trust: bool) -> Certificate:
+        p = self.problem
+        if isinstance(self.method, AFG):
+            point = self.method.point
+            return certificate.of_primal(p, point.w, point.z if trust else None)
+        x = p.form.nearest(self.method.x)
+        if not self.on_primal:
+            v = self.method.rows / (p.alpha * p.n) if trust else None
+            return certificate.of_dual(p, x, v)
+        rows = self.method.rows
+        z = rows if p.loss.margin else rows + p.y
+        return certificate.of_primal(p, x, z if trust else None)
 
-    def look(self, *, final: bool = False) -> None:
-        """Examine x, record it, tell the callback, and stop if there is a reason to."""
-        with np.errstate(all="ignore"):
-            check = self.examine(self.method.x)
-        check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
-        if not hasattr(self, "best"):
-            self.best = check
-            self.trace = Trace("epoch", "seconds", *check.columns)
-        if not check.finite:
-            raise _Stop(self._status("non_finite"))
-        self.trace.append(epoch=check.epoch, seconds=check.seconds, **check.columns)
-        reached = check.measure <= self.target
-        if reached or check.merit <= self.best.merit:
-            self.best = check
-        self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
-        if reached:
-            raise _Stop(self._status("converged"))
-        if not final:
-            self._ask(check)
-        if self.epoch >= self.options.max_epochs:
-            raise _Stop(self._status("max_epochs"))
+    def _exhausted(self, found: Certificate) -> bool:
+        """Whether the gap is rounding error: tiny, or small and not falling any more."""
+        self._looks += 1
+        if found.gap < 0.9 * self._best:
+            self._best, self._best_at = found.gap, self._looks
+        scale = abs(found.primal) + abs(found.dual)
+        stalled = self._looks - self._best_at > max(20, self._looks // 2)
+        return found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale)
 
-    def _ask(self, check: Check) -> None:
-        if self.options.callback is None:
-            return
-        try:
-            stop = self.options.callback(check)
-        except StopIteration:
-            stop = True
-        if stop:
-            raise _Stop(self._status("callback"))
-
-    def interrupted(self) -> Status:
-        """Look once more at where it is; a second Ctrl-C there gives up on that."""
-        with contextlib.suppress(_Stop, KeyboardInterrupt):
-            self.look(final=True)
-        return self._status("interrupted")
-
-    def _status(self, code: str) -> Status:
-        if not hasattr(self, "best"):
-            raise KeyboardInterrupt  # there is nothing to give back yet
-        m, target = self.best.measure, self.target
-        after = f"after {self.epoch} epochs, at {m:.2e} (wanted {target:.2e})"
-        return Status(
-            code,
-            {
-                "converged": f"converged after {self.epoch} epochs: {m:.2e} <= {target:.2e}.",
-                "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or start "
-                "from this x.",
-                "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or "
-                "start from this x.",
-                "callback": f"stopped by the callback {after}.",
-                "interrupted": f"interrupted by the user {after}. x is the best point seen; start "
-                "from it to go on.",
-                "non_finite": f"stopped at a value that is not finite {after}. Look at the "
-                "constants L (too small ones make the steps too long), at the scale of the data, "
-                "and at value, gradient and prox of your own functions, if any. x is the best "
-                "finite point seen.",
-            }[code],
-        )
+    @property
+    def check_every(self) -> int:
+        """A check reads the data once and evaluates n losses; a pass reads and writes it."""
+        p = self.problem
+        if isinstance(self.method, AFG):
+            return 1 if p.samples.nnz > 1_000_000 else 5
+        check = p.samples.nnz + 10 * p.n_samples + 3 * p.d + 50_000
+        a_pass = 4 * p.samples.nnz + 20 * p.n_samples
+        return int(min(20, max(1, math.ceil(5 * check / a_pass))))

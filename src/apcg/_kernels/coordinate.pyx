@@ -15,38 +15,30 @@ s only falls; before it is too small the state is folded (see `fold`), and that 
 operation on whole vectors.
 """
 
-from libc.stdint cimport int32_t, int64_t
-
 from .sequence cimport Coefficients, advance
 from .terms cimport GRAM, QUADRATIC, Outer, Psi
-
-ctypedef fused value_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int32_t
-    int64_t
+from .types cimport index_t, value_t
 
 
 cdef class Model:
     """All of the problem but the numbers of A, as the kernels read it.
 
-    L is per block. c and sigma are per coordinate, or of length one and shared. `members` and
+    L is per block. c, sigma and sign are per coordinate, or of length one and shared; the column of
+    coordinate i is sign_i times the stored one (the labels of a dual problem). `members` and
     `starts` list the coordinates of each block; both are empty if every coordinate is a block.
     """
 
     cdef readonly Outer outer
     cdef readonly Psi psi
-    cdef const double[::1] c, sigma, L
+    cdef const double[::1] c, sigma, sign, L
     cdef const Py_ssize_t[::1] members, starts
     cdef Py_ssize_t rows
 
     def __init__(self, Outer outer, Psi psi, const double[::1] c, const double[::1] sigma,
-                 const double[::1] L, Py_ssize_t rows,
+                 const double[::1] sign, const double[::1] L, Py_ssize_t rows,
                  const Py_ssize_t[::1] members, const Py_ssize_t[::1] starts):
         self.outer, self.psi = outer, psi
-        self.c, self.sigma, self.L, self.rows = c, sigma, L, rows
+        self.c, self.sigma, self.sign, self.L, self.rows = c, sigma, sign, L, rows
         self.members, self.starts = members, starts
 
 
@@ -167,6 +159,8 @@ cdef inline double coordinate_gradient(
         g = partial(a + i * model.rows, rows, model.rows, model.outer, pq, tau)
     else:
         g = partial(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], model.outer, pq, tau)
+    if model.sign.shape[0] > 1:
+        g *= model.sign[i]
     return (g + model.c[i if model.c.shape[0] > 1 else 0]
             + model.sigma[i if model.sigma.shape[0] > 1 else 0] * (state.v[i] + tau * state.u[i]))
 
@@ -181,6 +175,9 @@ cdef inline void move_coordinate(
         return
     state.u[i] += du
     state.v[i] += dv
+    if model.sign.shape[0] > 1:
+        du *= model.sign[i]
+        dv *= model.sign[i]
     if rows == NULL:
         add_column(a + i * model.rows, rows, model.rows, pq, du, dv)
     else:
@@ -256,3 +253,75 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
             block_steps(a, rows, starts, model, state, order)
         else:
             scalar_steps(a, rows, starts, model, state, order)
+
+
+# ---- without momentum: (rpcg-prox) and (rpcg-update), which is SDCA on the dual of ERM -----------
+
+cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize_t size, Outer h,
+                                 const double *r) noexcept nogil:
+    """<A_i, h'(r)>, with `rows` NULL for a dense column."""
+    cdef Py_ssize_t k, j
+    cdef double total = 0.0
+    if h.kind == QUADRATIC:
+        if rows == NULL:
+            for k in range(size):
+                total += a[k] * r[k]
+        else:
+            for k in range(size):
+                total += a[k] * r[rows[k]]
+        return h.weight[0] * total
+    for k in range(size):
+        j = k if rows == NULL else rows[k]
+        total += a[k] * h.derivative_at(j, r[j])
+    return total
+
+
+cdef void plain_steps(
+        const value_t *a, const index_t *rows, const index_t *indptr, Model model,
+        double *x, double *r, const Py_ssize_t[::1] order) noexcept nogil:
+    cdef Py_ssize_t k, i, e, first, size
+    cdef const index_t *own = NULL
+    cdef double g, step, h
+    for k in range(order.shape[0]):
+        i = order[k]
+        first = i * model.rows if rows == NULL else indptr[i]
+        size = model.rows if rows == NULL else indptr[i + 1] - first
+        if rows != NULL:
+            own = rows + first
+        if model.outer.kind == GRAM:
+            g = r[i]
+        else:
+            g = plain_partial(a + first, own, size, model.outer, r)
+        if model.sign.shape[0] > 1:
+            g *= model.sign[i]
+        g += (model.c[i if model.c.shape[0] > 1 else 0]
+              + model.sigma[i if model.sigma.shape[0] > 1 else 0] * x[i])
+        step = 1.0 / model.L[i]
+        h = model.psi.prox_at(i, x[i] - step * g, step) - x[i]
+        if h == 0.0:
+            continue
+        x[i] += h
+        if model.sign.shape[0] > 1:
+            h *= model.sign[i]
+        if rows == NULL:
+            for e in range(size):
+                r[e] += h * a[first + e]
+        else:
+            for e in range(size):
+                r[own[e]] += h * a[first + e]
+
+
+def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+              Model model, double[::1] x, double[::1] r, const Py_ssize_t[::1] order):
+    """One step on each coordinate of `order`; r is A x less the shift of h. Scalar blocks only."""
+    cdef const value_t *a = &data[0] if data.shape[0] else NULL
+    cdef const index_t *rows = NULL
+    cdef const index_t *starts = NULL
+    cdef index_t none = 0
+    if order.shape[0] == 0:
+        return
+    if indptr.shape[0]:
+        starts = &indptr[0]
+        rows = &indices[0] if indices.shape[0] else &none
+    with nogil:
+        plain_steps(a, rows, starts, model, &x[0], &r[0], order)

@@ -5,14 +5,7 @@ CSR form (row i is the column A_i), or dense with an empty indptr.
 """
 
 from libc.stdint cimport int32_t, int64_t
-
-ctypedef fused value_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int32_t
-    int64_t
+from .types cimport index_t, value_t
 
 
 def transpose_dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

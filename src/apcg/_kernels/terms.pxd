@@ -1,10 +1,6 @@
-# The two kinds of term a kernel meets, reached through function pointers.
+from .types cimport block_fn, block_prox_fn, prox_fn, scalar_fn
 
-ctypedef double (*scalar_fn)(double t, const double *theta) noexcept nogil
-ctypedef double (*prox_fn)(double v, double step, const double *theta) noexcept nogil
-ctypedef double (*block_fn)(const double *x, Py_ssize_t size, const double *theta) noexcept nogil
-ctypedef void (*block_prox_fn)(
-    double *v, Py_ssize_t size, double step, const double *theta) noexcept nogil
+# The two kinds of term a kernel meets, reached through function pointers.
 
 cdef enum Kind:
     QUADRATIC   # h_j(t) = weight t^2 / 2: the derivative is inlined
@@ -31,8 +27,11 @@ cdef class Psi:
     cdef block_prox_fn block_prox_
     cdef const double[:, ::1] theta
     cdef Py_ssize_t stride
-    cdef double moved
+    cdef double moved, weight, gamma
+    cdef const double[::1] scale
+    cdef Py_ssize_t scale_stride
     cdef object owner
 
     cdef const double *theta_at(self, Py_ssize_t i) noexcept nogil
     cdef double prox_at(self, Py_ssize_t i, double v, double step) noexcept nogil
+    cdef double value_at(self, Py_ssize_t i, double x) noexcept nogil

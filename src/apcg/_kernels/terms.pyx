@@ -6,8 +6,10 @@ functions, so the objective that is reported and the step that is taken cannot d
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport uintptr_t
+
+from .losses cimport LossFunctions, find
 
 
 # ---- h: functions of the rows of A x --------------------------------------------------------
@@ -20,17 +22,17 @@ cdef double square_derivative(double t, const double *theta) noexcept nogil:
     return t
 
 
-cdef double logistic(double t, const double *theta) noexcept nogil:
-    """log(1 + exp(-t)), without overflow on either side."""
-    return log1p(exp(-t)) if t > 0.0 else log1p(exp(t)) - t
+cdef double support(double v, const double *theta) noexcept nogil:
+    """g*(v) for g(w) = a|w| + (b/2)w^2 on [lower, upper]; theta = (a, b, lower, upper), b > 0."""
+    cdef double w = support_derivative(v, theta)
+    return v * w - theta[0] * fabs(w) - 0.5 * theta[1] * w * w
 
 
-cdef double logistic_derivative(double t, const double *theta) noexcept nogil:
-    cdef double e
-    if t > 0.0:
-        e = exp(-t)
-        return -e / (1.0 + e)
-    return -1.0 / (1.0 + exp(t))
+cdef double support_derivative(double v, const double *theta) noexcept nogil:
+    """The maximiser of v w - g(w), which is grad g*(v)."""
+    cdef double w = v - theta[0] if v > theta[0] else (v + theta[0] if v < -theta[0] else 0.0 * v)
+    w /= theta[1]
+    return theta[2] if w < theta[2] else (theta[3] if w > theta[3] else w)
 
 
 cdef class Outer:
@@ -38,19 +40,21 @@ cdef class Outer:
 
     def __init__(self, str name, weight=(1.0,), sign=(1.0,), theta=((0.0,),), *,
                  addresses=None, owner=None):
+        cdef LossFunctions loss
         self.kind = POINTER
         if name == "square":
             self.kind = QUADRATIC
             self.value_, self.derivative_ = square, square_derivative
         elif name == "gram":
             self.kind = GRAM
-        elif name == "logistic":
-            self.value_, self.derivative_ = logistic, logistic_derivative
+        elif name == "support":
+            self.value_, self.derivative_ = support, support_derivative
         elif name == "custom":
             self.value_ = <scalar_fn> <uintptr_t> addresses[0]
             self.derivative_ = <scalar_fn> <uintptr_t> addresses[1]
         else:
-            raise ValueError(f"no compiled h is called {name!r}")
+            loss = find(name)
+            self.value_, self.derivative_ = loss.value, loss.derivative
         self.owner = owner  # keeps the machine code behind the addresses alive
         self.weight = np.array(weight, dtype=np.float64, ndmin=1)
         self.sign = np.array(sign, dtype=np.float64, ndmin=1)
@@ -141,15 +145,18 @@ cdef void ball_prox(double *v, Py_ssize_t size, double step, const double *theta
 
 
 cdef class Psi:
-    """psi_i(x) = psi(x; theta_i) - (moved/2)|x|^2, of coordinates or of blocks; theta may be shared.
+    """psi_i(x) = weight scale_i psi(x/scale_i; theta_i) - (moved/2)|x|^2; any may be shared.
 
-    `moved` is strong convexity that has been moved to f (section 2.2), for a psi of which nothing
-    but its value and prox is known.
+    "interval" and "ball" are penalties; "dual:..." is phi*(-x) - (gamma/2)x^2 of a loss. `scale` is
+    for losses with sample weights. `moved` is strong convexity that has been moved to f
+    (section 2.2), for a psi of which nothing but its value and prox is known.
     """
 
-    def __init__(self, str name, theta=((0.0,),), *, double moved=0.0, addresses=None, owner=None):
+    def __init__(self, str name, theta=((0.0,),), *, double weight=1.0, scale=(1.0,),
+                 double gamma=0.0, double moved=0.0, addresses=None, owner=None):
+        cdef LossFunctions loss
         self.is_block = False
-        self.moved = moved
+        self.weight, self.gamma, self.moved = weight, gamma, moved
         if name == "interval":
             self.value_, self.prox_ = interval, interval_prox
         elif name == "ball":
@@ -158,11 +165,16 @@ cdef class Psi:
         elif name == "custom":
             self.value_ = <scalar_fn> <uintptr_t> addresses[0]
             self.prox_ = <prox_fn> <uintptr_t> addresses[1]
+        elif name.startswith("dual:"):
+            loss = find(name[5:])
+            self.value_, self.prox_ = loss.conjugate, loss.dual_prox
         else:
             raise ValueError(f"no compiled psi is called {name!r}")
         self.owner = owner
         self.theta = np.array(theta, dtype=np.float64, ndmin=2)
         self.stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
+        self.scale = np.array(scale, dtype=np.float64, ndmin=1)
+        self.scale_stride = 1 if self.scale.shape[0] > 1 else 0
 
     cdef const double *theta_at(self, Py_ssize_t i) noexcept nogil:
         return &self.theta[0, 0] + i * self.stride
@@ -170,11 +182,20 @@ cdef class Psi:
     cdef double prox_at(self, Py_ssize_t i, double v, double step) noexcept nogil:
         """psi - (moved/2)x^2 + (x - v)^2/(2 step) is psi + (x - v/r)^2/(2 step/r), up to a constant,
         with r = 1 - moved step; the caller sees to it that r > 0."""
-        cdef double r
+        cdef double r, e
         if self.moved != 0.0:
             r = 1.0 - self.moved * step
             return self.prox_(v / r, step / r, self.theta_at(i))
-        return self.prox_(v, step, self.theta_at(i))
+        if self.scale_stride:
+            e = self.scale[i]
+            return e * self.prox_(v / e, step * self.weight / e, self.theta_at(i))
+        return self.prox_(v, step * self.weight, self.theta_at(i))
+
+    cdef double value_at(self, Py_ssize_t i, double x) noexcept nogil:
+        cdef double e = self.scale[i * self.scale_stride]
+        cdef double y = x / e
+        return (self.weight * e * (self.value_(y, self.theta_at(i)) - 0.5 * self.gamma * y * y)
+                - 0.5 * self.moved * x * x)
 
     def value(self, const double[::1] x, const Py_ssize_t[::1] index):
         """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks."""
@@ -184,7 +205,7 @@ cdef class Psi:
             return self.block_value_(&x[0], x.shape[0], self.theta_at(index[0]))
         with nogil:
             for e in range(x.shape[0]):
-                total += self.value_(x[e], self.theta_at(index[e])) - 0.5 * self.moved * x[e] * x[e]
+                total += self.value_at(index[e], x[e])
         return total
 
     def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):

@@ -43,9 +43,10 @@ class APCG:
         )
         self._columns, self._model = f.columns.arrays, problem.model()
 
-    def epoch(self, order: Index) -> None:
+    def epoch(self, order: Index) -> int:
         """One step on each block of `order`."""
         coordinate.run(*self._columns, self._model, self.state, order)
+        return 1
 
     @property
     def x(self) -> Vector:

@@ -28,8 +28,9 @@ class Direct:
         while True:
             yield self._queue.popleft()
 
-    def epoch(self, order: Index) -> None:
+    def epoch(self, order: Index) -> int:
         """One step on each block of `order`."""
         self._queue.extend(order.tolist())
         for _ in range(len(order)):
             self.x, _, _ = next(self._iterates)
+        return 1

@@ -1,0 +1,261 @@
+"""The losses: scalar functions, written once, for the kernels and for NumPy arrays alike.
+
+With x the dual variable of the paper, every loss here but the logistic one has
+
+    phi*(-x) = -k x + epsilon |x| + (gamma/2) x^2   on [lower, upper],   theta = (k, epsilon,
+                                                                             gamma, lower, upper)
+
+so that one conjugate and one prox serve them all, as data. Their phi is, with the slope -x that
+attains it, phi(m) = max over x in [lower, upper] of (k - m) x - epsilon |x| - (gamma/2) x^2:
+
+    hinge (1, 0, 0, 0, 1)               smoothed hinge (1, 0, gamma, 0, 1)
+    squared hinge (1, 0, 1/2, 0, inf)   squared (0, 0, 1, -inf, inf)
+    Huber (0, 0, 1, -delta, delta)      epsilon-insensitive (0, epsilon, 0, -1, 1)
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, fabs, log, log1p
+
+
+# ---- the interval family ----------------------------------------------------------------------
+
+cdef inline double slope(double m, const double *theta) noexcept nogil:
+    """-phi'(m): the maximiser of (k - m) x - epsilon|x| - (gamma/2) x^2 over [lower, upper].
+
+    With gamma = 0 it is a bound, or 0 where 0 is a maximiser too.
+    """
+    cdef double c = theta[0] - m
+    cdef double x
+    if c > theta[1]:
+        x = (c - theta[1]) / theta[2] if theta[2] > 0.0 else INFINITY
+    elif c < -theta[1]:
+        x = (c + theta[1]) / theta[2] if theta[2] > 0.0 else -INFINITY
+    else:
+        x = 0.0 * c
+    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
+
+
+cdef double interval_value(double m, const double *theta) noexcept nogil:
+    cdef double x = slope(m, theta)
+    return (theta[0] - m) * x - theta[1] * fabs(x) - 0.5 * theta[2] * x * x
+
+
+cdef double interval_derivative(double m, const double *theta) noexcept nogil:
+    return -slope(m, theta)
+
+
+cdef double interval_conjugate(double x, const double *theta) noexcept nogil:
+    if not theta[3] <= x <= theta[4]:
+        return INFINITY
+    return -theta[0] * x + theta[1] * fabs(x) + 0.5 * theta[2] * x * x
+
+
+cdef double interval_dual_prox(double v, double step, const double *theta) noexcept nogil:
+    """psi(x) = -k x + epsilon |x| on [lower, upper]."""
+    cdef double e = step * theta[1]
+    cdef double x = v + step * theta[0]
+    x = x - e if x > e else (x + e if x < -e else 0.0 * x)
+    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
+
+
+# ---- logistic: phi(m) = log(1 + exp(-m)), gamma = 4 ----------------------------------------------
+
+cdef double logistic_value(double m, const double *theta) noexcept nogil:
+    return log1p(exp(-m)) if m > 0.0 else log1p(exp(m)) - m
+
+
+cdef double logistic_derivative(double m, const double *theta) noexcept nogil:
+    cdef double e
+    if m > 0.0:
+        e = exp(-m)
+        return -e / (1.0 + e)
+    return -1.0 / (1.0 + exp(m))
+
+
+cdef double logistic_conjugate(double x, const double *theta) noexcept nogil:
+    """x log x + (1 - x) log(1 - x), with 0 log 0 = 0."""
+    if not 0.0 <= x <= 1.0:
+        return INFINITY
+    return (x * log(x) if x > 0.0 else 0.0) + ((1.0 - x) * log1p(-x) if x < 1.0 else 0.0)
+
+
+cdef inline double sigmoid_negative(double eta) noexcept nogil:
+    """1/(1 + exp(-eta)) for eta <= 0."""
+    cdef double e = exp(eta)
+    return e / (1.0 + e)
+
+
+cdef double logistic_dual_prox(double v, double step, const double *theta) noexcept nogil:
+    """Solve eta + c sigmoid(eta) = v/step for x = sigmoid(eta), with c = 1/step - 4.
+
+    The left side increases, because c >= -4. If the root is positive, x -> 1 - x makes it negative;
+    there the left side is convex (c >= 0) or concave (c < 0), so Newton's method from the right
+    side of the root converges monotonically.
+    """
+    cdef double c = 1.0 / step - 4.0
+    cdef double d = v / step
+    cdef bint mirrored = d > 0.5 * c
+    cdef double eta, x, q, change
+    cdef int k
+    if mirrored:
+        d = c - d
+    if c <= 0.0:
+        eta = d                     # at or left of the root
+    else:                           # right of the root, by the least of three bounds
+        eta = d if d < 0.0 else 0.0
+        # sigmoid(eta) >= e^eta/2, and y + log y = q has y <= q if q >= 1
+        q = d + log(0.5 * c)
+        if q > 1.0:
+            eta = min(eta, log(2.0 * q / c))
+        # c x = d - eta >= d, so eta >= logit(d/c), so c x <= d - logit(d/c)
+        q = d / c
+        if q > 0.0:
+            q = (d - log(q / (1.0 - q))) / c
+            if q < 0.5:
+                eta = min(eta, log(q / (1.0 - q)))
+    x = sigmoid_negative(eta)
+    for k in range(60):
+        change = (eta + c * x - d) / (1.0 + c * x * (1.0 - x))
+        eta -= change
+        if eta > 0.0:
+            eta = 0.0
+        x = sigmoid_negative(eta)
+        if fabs(change) <= 1e-9 * (1.0 + fabs(eta)):
+            break                   # the error is now about change^2
+    return 1.0 - x if mirrored else x
+
+
+# ---- phi(m) + m^2/(2 eta), the strongly convex term after Corollary 1 -----------------------------
+# theta = (eta, gamma-tilde, gamma, is it the logistic loss, then theta of phi).
+
+cdef LossFunctions INTERVAL = LossFunctions(
+    interval_value, interval_derivative, interval_conjugate, interval_dual_prox)
+cdef LossFunctions LOGISTIC = LossFunctions(
+    logistic_value, logistic_derivative, logistic_conjugate, logistic_dual_prox)
+
+
+cdef inline const LossFunctions *inner(const double *theta) noexcept nogil:
+    return &LOGISTIC if theta[3] != 0.0 else &INTERVAL
+
+
+cdef double perturbed_value(double m, const double *theta) noexcept nogil:
+    return inner(theta).value(m, theta + 4) + 0.5 * m * m / theta[0]
+
+
+cdef double perturbed_derivative(double m, const double *theta) noexcept nogil:
+    return inner(theta).derivative(m, theta + 4) + m / theta[0]
+
+
+cdef double perturbed_conjugate(double x, const double *theta) noexcept nogil:
+    """min over x1 of phi*(-x1) + (eta/2)(x - x1)^2."""
+    cdef double k = theta[0] + theta[2]
+    cdef double x1 = inner(theta).dual_prox(theta[0] * x / k, 1.0 / k, theta + 4)
+    return inner(theta).conjugate(x1, theta + 4) + 0.5 * theta[0] * (x - x1) * (x - x1)
+
+
+cdef double perturbed_dual_prox(double v, double step, const double *theta) noexcept nogil:
+    """Minimise over x first: x = (eta x1 + v/step)/K, K = eta - gamma-tilde + 1/step; what is left
+    is a prox of psi at x1."""
+    cdef double eta = theta[0]
+    cdef double e = 1.0 / step - theta[1]
+    cdef double K = eta + e
+    cdef double weight = eta * e / K + theta[2]
+    cdef double x1 = inner(theta).dual_prox(eta * v / (step * K) / weight, 1.0 / weight, theta + 4)
+    return (eta * x1 + v / step) / K
+
+
+cdef LossFunctions PERTURBED = LossFunctions(
+    perturbed_value, perturbed_derivative, perturbed_conjugate, perturbed_dual_prox)
+
+
+cdef LossFunctions find(str name) except *:
+    if name == "interval":
+        return INTERVAL
+    if name == "logistic":
+        return LOGISTIC
+    if name == "perturbed":
+        return PERTURBED
+    raise ValueError(f"no compiled loss is called {name!r}")
+
+
+cdef struct Sum:
+    double high, low
+
+
+cdef inline void add(Sum *total, double x) noexcept nogil:
+    """Neumaier's compensated sum: a gap at rounding level is a difference of two such sums."""
+    cdef double s = total.high + x
+    if s - s == 0.0:  # an infinite sum has no correction
+        total.low += (total.high - s) + x if fabs(total.high) >= fabs(x) else (x - s) + total.high
+    total.high = s
+
+
+cdef class Loss:
+    """A loss for arrays: its functions and its own parameters."""
+
+    cdef LossFunctions functions
+    cdef const double[::1] theta
+
+    def __init__(self, str name, theta):
+        self.functions = find(name)
+        self.theta = np.array(theta, dtype=np.float64, ndmin=1)
+
+    cdef object apply(self, scalar_fn function, const double[::1] t):
+        cdef Py_ssize_t i
+        result = np.empty(t.shape[0])
+        cdef double[::1] out = result
+        with nogil:
+            for i in range(t.shape[0]):
+                out[i] = function(t[i], &self.theta[0])
+        return result
+
+    def value(self, const double[::1] t):
+        """phi(t)"""
+        return self.apply(self.functions.value, t)
+
+    def derivative(self, const double[::1] t):
+        """phi'(t); at a kink, the end of the subdifferential that is nearest to zero."""
+        return self.apply(self.functions.derivative, t)
+
+    def conjugate(self, const double[::1] x):
+        """phi*(-x)"""
+        return self.apply(self.functions.conjugate, x)
+
+    def total(self, const double[::1] t, const double[::1] labels, bint margin,
+              const double[::1] weights):
+        """sum_i weight_i phi(label_i t_i), or of phi(t_i - label_i) for a loss of residuals."""
+        cdef Py_ssize_t i
+        cdef double s
+        cdef Sum total = Sum(0.0, 0.0)
+        with nogil:
+            for i in range(t.shape[0]):
+                s = weights[i if weights.shape[0] > 1 else 0]
+                if s != 0.0:
+                    add(&total, s * self.functions.value(
+                        labels[i] * t[i] if margin else t[i] - labels[i], &self.theta[0]))
+        return total.high + total.low
+
+    def total_conjugate(self, const double[::1] x, const double[::1] weights):
+        """sum_i weight_i phi*(-x_i/weight_i); with weight 0, 0 if x_i = 0 and else infinite."""
+        cdef Py_ssize_t i
+        cdef double s
+        cdef Sum total = Sum(0.0, 0.0)
+        with nogil:
+            for i in range(x.shape[0]):
+                s = weights[i if weights.shape[0] > 1 else 0]
+                if s != 0.0:
+                    add(&total, s * self.functions.conjugate(x[i] / s, &self.theta[0]))
+                elif x[i] != 0.0:
+                    add(&total, INFINITY)
+        return total.high + total.low
+
+    def dual_prox(self, const double[::1] v, const double[::1] step):
+        """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)"""
+        cdef Py_ssize_t i
+        result = np.empty(v.shape[0])
+        cdef double[::1] out = result
+        with nogil:
+            for i in range(v.shape[0]):
+                out[i] = self.functions.dual_prox(v[i], step[i], &self.theta[0])
+        return result

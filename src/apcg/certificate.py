@@ -1,0 +1,48 @@
+"""Duality gaps: what is known of a point, and how well. Knows problems, not methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._validation import Vector
+from .erm import ERM
+
+
+@dataclass
+class Certificate:
+    """A primal and a dual point with their values: P* is in [dual, primal]."""
+
+    w: Vector
+    x: Vector
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """P(w) - D(x)"""
+        return self.primal - self.dual
+
+    @property
+    def relative(self) -> float:
+        """gap/|P(w)|"""
+        return (
+            self.gap / abs(self.primal) if self.primal != 0 else (0.0 if self.gap <= 0 else np.inf)
+        )
+
+
+def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
+    """From a dual point x alone; or quicker, with the method's own v = A x/(lambda n)."""
+    v = problem.combine(x) if v is None else v
+    w = problem.grad_conjugate_g(v)
+    return Certificate(
+        w, x, problem.primal_from(w, problem.predictions(w)), problem.dual_from(x, v)
+    )
+
+
+def of_primal(problem: ERM, w: Vector, z: Vector | None = None) -> Certificate:
+    """From a primal point w alone; or quicker, with the method's own z = X w."""
+    z = problem.predictions(w) if z is None else z
+    x, v = problem.dual_point(z)
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v))

@@ -1,0 +1,381 @@
+"""Regularised empirical risk minimisation, section 5 of the paper.
+
+    primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                       (erm-primal)
+    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))       (erm-dual)
+
+A_i is the sample a_i times its label for a loss of margins, and a_i for a loss of residuals, where
+phi_i(z) = phi(z - y_i). s_i are sample weights, rescaled to sum to n; without them s_i = 1.
+g(w) = sum_j a_j|w_j| + (b_j/2)w_j^2 on [lower_j, upper_j] covers L2, L1, elastic net and w >= 0.
+With b > 0 the dual is solved, otherwise the primal.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import _validation as check
+from . import losses, penalties
+from ._kernels.terms import Outer, Psi
+from ._validation import Columns, Vector
+from .functions import LinearComposite, largest_singular_value_squared
+from .penalties import Penalty
+from .problem import Composite
+
+
+class ERM:
+    """minimize P(w) = (1/n) sum_i s_i phi_i(A_i' w) + alpha g(w)
+
+    Parameters
+    ----------
+    X : samples by features, dense or any SciPy sparse format, float32 or float64. Not copied if it
+        is CSR or C-ordered already, and never changed.
+    y : labels: -1 and 1 for the hinge family and logistic, real numbers for the others.
+    loss : "hinge", "smoothed_hinge", "squared_hinge", "logistic", "squared", "huber",
+        "epsilon_insensitive", or an object of `apcg.losses`.
+    penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
+        or an object of `apcg.penalties`, which is then g.
+    alpha : the paper's lambda, positive.
+    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out.
+    l1_ratio : for "elasticnet".
+    positive : keep w >= 0.
+
+    Attributes
+    ----------
+    n, d : samples (of positive weight) and features
+    L : the constants L_i of the coordinates that are solved for
+    R : max_i sqrt(s_i)|A_i|, the paper's R
+    mu : lambda gamma n/(R^2 + lambda gamma n), the convexity parameter of Theorem 2
+    condition_number : R^2/(lambda gamma)
+    dual_form : whether g is strongly convex, so that the dual is solved
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = "smoothed_hinge",
+        penalty: Any = "l2",
+        alpha: float = 1e-4,
+        *,
+        sample_weight: Any = None,
+        l1_ratio: float = 0.5,
+        positive: bool = False,
+    ) -> None:
+        self.loss = losses.by_name(loss)
+        self.alpha = check.number(alpha, "alpha", low=0.0, open_low=True)
+        self.samples = check.by_row(X, "X")
+        self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
+        self.y = self.loss.check_labels(y, self.n_samples)
+        self.weights, self.n = _weights(sample_weight, self.n_samples)
+        self.g = _regulariser(penalty, l1_ratio, positive, self.d)
+        self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
+        self.dual_form = bool(np.min(self.g[1]) > 0)
+        if not self.dual_form:
+            self._check_primal_form()
+
+    def _check_primal_form(self) -> None:
+        if self.loss.gamma == 0:
+            raise ValueError(
+                f"loss {self.loss.name!r} is not smooth and penalty {self.penalty} is not strongly "
+                "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "
+                '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
+            )
+        a, b, lower, upper = self.g
+        free = (a == 0) & (b == 0) & ((lower == -np.inf) | (upper == np.inf))
+        if np.any(free):
+            raise ValueError(
+                "penalty leaves features without any penalty or bounds, and then no duality gap "
+                "is finite; give each a positive weight."
+            )
+
+    # ---- constants --------------------------------------------------------------------------
+
+    @property
+    def strong_convexity(self) -> float:
+        """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
+        return self.alpha * float(np.min(self.g[1]))
+
+    @cached_property
+    def _squared_norms(self) -> Vector:
+        """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
+        b = self.g[1]
+        if b.size == 1 or not self.dual_form:
+            return self.samples.squared_norms()
+        return self.samples.squared_norms(b.min() / b)
+
+    @cached_property
+    def R(self) -> float:
+        """max_i sqrt(s_i)|A_i|"""
+        return math.sqrt(float(np.max(self.weights * self._squared_norms)))
+
+    @property
+    def mu(self) -> float:
+        """lambda gamma n/(R^2 + lambda gamma n); 0 for a loss that is not smooth, and for L1."""
+        strength = self.strong_convexity * self.loss.gamma * self.n
+        return strength / (self.R**2 + strength) if strength > 0 else 0.0
+
+    @property
+    def condition_number(self) -> float:
+        """R^2/(lambda gamma)"""
+        below = self.strong_convexity * self.loss.gamma
+        return self.R**2 / below if below > 0 else math.inf
+
+    @property
+    def L(self) -> Vector:
+        """L_i of the form that is solved: |A_i|^2/(lambda n^2) + gamma/(n s_i) in the dual."""
+        return self.form.L
+
+    @cached_property
+    def spectral_norm(self) -> float:
+        """|A|_2 (with rows times sqrt(s_i)), by Lanczos to 1e-3, enlarged by that."""
+        return math.sqrt(largest_singular_value_squared(self.samples, np.sqrt(self.weights)))
+
+    # ---- values -----------------------------------------------------------------------------
+
+    def predictions(self, w: Vector) -> Vector:
+        """a_i' w for every sample."""
+        return self.samples.transpose_dot(w)
+
+    def primal(self, w: Any) -> float:
+        """P(w)"""
+        w = check.vector(w, self.d, "w")
+        return self.primal_from(w, self.predictions(w))
+
+    def primal_from(self, w: Vector, z: Vector) -> float:
+        """P(w), given z = X w."""
+        total = self.loss.arrays.total(z, self.y, self.loss.margin, self.weights)
+        return float(total / self.n + self.regulariser(w))
+
+    def regulariser(self, w: Vector) -> float:
+        """lambda g(w)"""
+        a, b, lower, upper = self.g
+        if np.any(w < lower) or np.any(w > upper):
+            return math.inf
+        return self.alpha * float(np.sum(a * np.abs(w)) + 0.5 * np.sum(b * w * w))
+
+    def dual(self, x: Any) -> float:
+        """D(x); -inf if x is not dual feasible."""
+        x = check.vector(x, self.n_samples, "x")
+        return self.dual_from(x, self.combine(x))
+
+    def combine(self, x: Vector) -> Vector:
+        """v = A x/(lambda n)"""
+        signed = self.y * x if self.loss.margin else x
+        return self.samples.dot(signed) / (self.alpha * self.n)
+
+    def dual_from(self, x: Vector, v: Vector) -> float:
+        """D(x), given v = A x/(lambda n)."""
+        total = -self.loss.arrays.total_conjugate(x, self.weights)
+        if not self.loss.margin:
+            total += float(self.y @ x)
+        return float(total / self.n - self.alpha * self._conjugate_g(v))
+
+    def _conjugate_g(self, v: Vector) -> float:
+        a, b, lower, upper = self.g
+        if np.any((b == 0) & (((v > a) & (upper == np.inf)) | ((v < -a) & (lower == -np.inf)))):
+            return math.inf
+        w = self.grad_conjugate_g(v)
+        return float(np.sum(v * w - a * np.abs(w) - 0.5 * b * w * w))
+
+    def grad_conjugate_g(self, v: Vector) -> Vector:
+        """grad g*(v), a maximiser of <v, w> - g(w)."""
+        a, b, lower, upper = self.g
+        if a.size == b.size == 1 and a[0] == 0 and b[0] == 1 and np.all(np.isinf([lower, upper])):
+            return v
+        slope = np.sign(v) * np.maximum(np.abs(v) - a, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            w = np.where(slope == 0, 0.0, slope / b)
+        return np.clip(w, lower, upper)
+
+    def omega(self, x: Any) -> Vector:
+        """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
+        if not self.dual_form:
+            raise ValueError(
+                "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
+                "gradient. The primal is solved instead; see r.w."
+            )
+        return self.grad_conjugate_g(self.combine(check.vector(x, self.n_samples, "x")))
+
+    def gap(self, x: Any, w: Any = None) -> float:
+        """P(w) - D(x) >= 0, with w = omega(x) unless given."""
+        x = check.vector(x, self.n_samples, "x")
+        w = self.omega(x) if w is None else w
+        return self.primal(w) - self.dual(x)
+
+    def dual_point(self, z: Vector) -> tuple[Vector, Vector]:
+        """A feasible x from predictions z = X w, and v = A x/(lambda n).
+
+        x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1).
+        """
+        slope = self.loss.arrays.derivative(self.y * z if self.loss.margin else z - self.y)
+        x = -self.weights * slope
+        v = self.combine(x)
+        a, b, lower, upper = self.g
+        over = np.where((b == 0) & (upper == np.inf), v, 0.0)
+        under = np.where((b == 0) & (lower == -np.inf), -v, 0.0)
+        excess = np.max(np.maximum(over, under) / np.where(a > 0, a, np.inf), initial=0.0)
+        shrink = 1.0 / max(1.0, float(excess) * (1 + 1e-15))
+        return x * shrink, v * shrink
+
+    # ---- primal recovery, section 5.1 ---------------------------------------------------------
+
+    def refine(self, x: Any) -> Vector:
+        """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
+
+        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T), where
+        Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
+        """
+        x = check.vector(x, self.n_samples, "x")
+        z = self.predictions(self.omega(x))
+        gradient = (self.y * z if self.loss.margin else z - self.y) / self.n
+        s, gamma = self.weights, self.loss.gamma
+        step = self.strong_convexity * self.n**2 / self.spectral_norm**2
+        kept = np.broadcast_to(s > 0, x.shape)
+        s = np.where(kept, s, 1.0)
+        v = (x - step * gradient) / s  # in units of s_i: (s_i/n) phi*(-T/s_i)
+        step = step / (self.n * s)
+        shrink = 1 + gamma * step
+        T = s * self.loss.arrays.dual_prox(v / shrink, np.ascontiguousarray(step / shrink))
+        return np.where(kept, T, 0.0)
+
+    def pdgbound(self, x: Any) -> float:
+        """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
+
+        a_i is the point of the subdifferential of phi_i* at -x_i/s_i nearest to A_i' w. Infinite
+        for a loss that is not smooth.
+        """
+        x = check.vector(x, self.n_samples, "x")
+        if self.loss.gamma == 0:
+            return math.inf
+        z = self.predictions(self.omega(x))
+        m = self.y * z if self.loss.margin else z - self.y
+        s = np.broadcast_to(self.weights, x.shape)
+        kept = s > 0
+        a = self.loss.nearest_conjugate_slope(x[kept] / s[kept], m[kept])
+        return float(np.sum(s[kept] * (m[kept] - a) ** 2) / (2 * self.n * self.loss.gamma))
+
+    # ---- the problem as the kernels solve it ----------------------------------------------------
+
+    @cached_property
+    def form(self) -> Composite:
+        """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
+        return self._dual() if self.dual_form else self._primal()
+
+    def _dual(self) -> Composite:
+        """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest."""
+        n, lam, gamma = self.n, self.alpha, self.loss.gamma
+        a, b, lower, upper = self.g
+        plain = a.size == b.size == 1 and a[0] == 0 and np.all(np.isinf([*lower, *upper]))
+        if plain:
+            outer = Outer("square", weight=[1 / (lam * b[0] * n**2)])
+        else:
+            theta = np.column_stack(np.broadcast_arrays(a, b, lower, upper))
+            outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=theta)
+        s = np.where(self.weights > 0, self.weights, 1.0)
+        f = _Smooth(
+            self.samples,
+            outer,
+            1 / (self.strong_convexity * n**2),
+            self._squared_norms,
+            sign=self.y if self.loss.margin else None,
+            c=None if self.loss.margin else -self.y / n,
+            sigma=gamma / (n * s) if s.size > 1 else gamma / n,
+        )
+        terms = Psi(
+            "dual:" + self.loss.kernel, [self.loss.theta], weight=1 / n, scale=s, gamma=gamma
+        )
+        return Composite(f, _Terms(terms), self.n_samples)
+
+    def _primal(self) -> Composite:
+        """The third row of the design's table: coordinates are weights, h_i = s_i phi_i/n."""
+        a, b, lower, upper = self.g
+        features = check.by_coordinate(self.samples.stored, "X")
+        outer = Outer(
+            self.loss.kernel,
+            weight=self.weights / self.n,
+            sign=self.y if self.loss.margin else (1.0,),
+            theta=[self.loss.theta],
+        )
+        smoothness = 1 / (self.loss.gamma * self.n)
+        weights = None if self.weights.size == 1 else self.weights
+        f = _Smooth(
+            features,
+            outer,
+            smoothness,
+            features.squared_norms(weights),
+            shift=None if self.loss.margin else self.y,
+            sigma=self.alpha * (b if b.size > 1 else float(b[0])),
+        )
+        theta = np.column_stack(np.broadcast_arrays(self.alpha * a, 0.0, lower, upper))
+        return Composite(f, _Terms(Psi("interval", theta)), self.d)
+
+    def __repr__(self) -> str:
+        return (
+            f"ERM({self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
+            f"{self.loss!r}, penalty={self.penalty}, alpha={self.alpha:g})"
+        )
+
+
+class _Smooth(LinearComposite):
+    """The smooth part of one of the two forms, with the squared norms of its columns known."""
+
+    def __init__(
+        self, columns: Columns, outer: Outer, smoothness: float, norms: Vector, **rest: Any
+    ) -> None:
+        self._set(columns, outer, smoothness, **rest)
+        self._norms = norms
+
+    def _diagonal(self) -> Vector:
+        return self._norms
+
+
+class _Terms(Penalty):
+    """A compiled psi without a Python class of its own."""
+
+    def __init__(self, terms: Psi) -> None:
+        self._terms = terms
+
+
+def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
+    """Weights that sum to the number n of samples that have any, and n; [1.0] if all are equal."""
+    if sample_weight is None:
+        return np.ones(1), n_samples
+    weights = check.vector(sample_weight, n_samples, "sample_weight")
+    if weights.min() < 0:
+        raise ValueError(
+            f"sample_weight must not be negative, got {weights.min():g} at {int(weights.argmin())}."
+        )
+    n = int(np.count_nonzero(weights))
+    if n == 0:
+        raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
+    return weights * (n / weights.sum()), n
+
+
+def _regulariser(
+    penalty: Any, l1_ratio: float, positive: bool, d: int
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """(a, b, lower, upper) of g, each of length one or d."""
+    ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
+    if isinstance(penalty, Penalty):
+        size = penalty.size
+        if not hasattr(penalty, "_parameters") or penalty.is_block:
+            raise TypeError(
+                f"penalty must be of coordinates (L1, L2, ElasticNet, ...), got {penalty!r}."
+            )
+        if size not in (None, d):
+            raise ValueError(f"penalty has parameters for {size} features, but X has {d}.")
+        parts = penalty._parameters()
+    else:
+        name = check.choice(penalty, "penalty", ("l2", "l1", "elasticnet"))
+        ratio = {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name]
+        parts = penalties.ElasticNet(1.0, ratio)._parameters()
+    a, b, lower, upper = (np.atleast_1d(np.asarray(p, dtype=np.float64)) for p in parts)
+    if positive:
+        lower = np.maximum(lower, 0.0)
+        if np.any(lower > upper):
+            raise ValueError("positive=True leaves nothing of the bounds of the penalty.")
+    return a, b, lower, upper

@@ -1,0 +1,233 @@
+"""The one loop: epochs, stopping, recording, callbacks, time limit. It knows no problem."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from tqdm import tqdm
+
+from . import _validation as validate
+from ._validation import Index, Vector
+from .result import Status, Trace
+
+#: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
+_CHUNK = 20_000_000
+
+
+class Method(Protocol):
+    """What the loop asks of a method."""
+
+    def epoch(self, order: Index) -> int:
+        """One step on each block of `order`; gives the passes that a whole order takes."""
+
+    @property
+    def x(self) -> Vector:
+        """The present answer."""
+
+
+@dataclass
+class Check:
+    """A point looked at: what decides, what ranks, and what is recorded."""
+
+    x: Vector
+    measure: float  # converged when it is at most the target
+    merit: float  # the smaller the better
+    columns: dict[str, float]
+    w: Vector | None = None  # the primal point that goes with x, in ERM
+    exhausted: bool = False  # rounding errors are all that is left
+    epoch: int = 0
+    seconds: float = 0.0
+
+    def __getattr__(self, name: str) -> float:
+        columns: dict[str, float] = self.__dict__.get("columns", {})
+        if name in columns:
+            return columns[name]
+        raise AttributeError(name)
+
+    @property
+    def finite(self) -> bool:
+        """Whether it makes sense to go on from here."""
+        return math.isfinite(self.merit) and bool(np.isfinite(self.x).all())
+
+
+@dataclass
+class Options:
+    """When to stop and whom to tell, as the user gave it, checked."""
+
+    tol: float = 1e-6
+    max_epochs: int = 1000
+    check_every: int | None = None
+    sampling: str = "permutation"
+    random_state: Any = None
+    callback: Callable[[Check], Any] | None = None
+    verbose: int = 0
+    time_limit: float | None = None
+    rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tol = validate.number(self.tol, "tol", low=0.0)
+        self.max_epochs = validate.integer(self.max_epochs, "max_epochs", low=0)
+        if self.check_every is not None:
+            self.check_every = validate.integer(self.check_every, "check_every", low=1)
+        validate.choice(self.sampling, "sampling", ("permutation", "uniform"))
+        validate.function(self.callback, "callback", optional=True)
+        self.verbose = int(self.verbose)
+        if self.time_limit is not None:
+            self.time_limit = validate.number(self.time_limit, "time_limit", low=0.0, open_low=True)
+        self.rng = validate.generator(self.random_state)
+
+    def orders(self, sampled: Index) -> Iterator[Index]:
+        """The blocks of one epoch after the other."""
+        while True:
+            if self.sampling == "permutation":
+                yield self.rng.permutation(sampled)
+            else:
+                yield sampled[self.rng.integers(sampled.size, size=sampled.size)]
+
+
+class _Stop(Exception):
+    """Leaves the loop with a status."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+def run(
+    method: Method,
+    examine: Callable[[], Check],
+    sampled: Index,
+    options: Options,
+    *,
+    target: float,
+    work: int,
+    check_every: int,
+) -> tuple[Check, Status, Trace, int]:
+    """Epochs of `method` until `examine` finds it within target, or something else ends it.
+
+    `examine` looks at the present answer of the method. Gives the best point looked at, the
+    status, the record and the number of epochs.
+    """
+    loop = _Loop(method, examine, options, target, work)
+    try:
+        loop.look()
+        last = 0
+        for order in options.orders(sampled):
+            loop.one_epoch(order)
+            if loop.epoch >= min(last + check_every, options.max_epochs):
+                loop.look()
+                last = loop.epoch
+    except _Stop as stop:
+        status = stop.status
+    except KeyboardInterrupt:
+        status = loop.interrupted()
+    finally:
+        loop.bar.close()
+    return loop.best, status, loop.trace, loop.epoch
+
+
+class _Loop:
+    def __init__(
+        self,
+        method: Method,
+        examine: Callable[[], Check],
+        options: Options,
+        target: float,
+        work: int,
+    ) -> None:
+        self.method, self.examine, self.options, self.target = method, examine, options, target
+        self.pieces = max(1, work // _CHUNK)
+        self.epoch = 0
+        self.start = time.perf_counter()
+        self.best: Check
+        self.trace: Trace
+        self.bar = tqdm(
+            total=options.max_epochs,
+            unit="pass",
+            disable=not (options.verbose and sys.stderr.isatty()),
+            leave=options.verbose > 1,
+        )
+
+    def one_epoch(self, order: Index) -> None:
+        """Run an epoch in pieces, with an eye on the clock."""
+        limit = self.options.time_limit
+        for piece in np.array_split(order, self.pieces) if self.pieces > 1 else (order,):
+            with np.errstate(all="ignore"):
+                passes = self.method.epoch(piece)
+            if limit is not None and time.perf_counter() - self.start > limit:
+                self.epoch += passes
+                self.look(final=True)
+                raise _Stop(self._status("time_limit"))
+        self.epoch += passes
+        self.bar.update(passes)
+
+    def look(self, *, final: bool = False) -> None:
+        """Examine x, record it, tell the callback, and stop if there is a reason to."""
+        with np.errstate(all="ignore"):
+            check = self.examine()
+        check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
+        if not hasattr(self, "best"):
+            self.best = check
+            self.trace = Trace("epoch", "seconds", *check.columns)
+        if not check.finite:
+            raise _Stop(self._status("non_finite"))
+        self.trace.append(epoch=check.epoch, seconds=check.seconds, **check.columns)
+        reached = check.measure <= self.target
+        if reached or check.merit <= self.best.merit:
+            self.best = check
+        self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
+        if reached:
+            raise _Stop(self._status("converged"))
+        if check.exhausted:
+            raise _Stop(self._status("precision"))
+        if not final:
+            self._ask(check)
+        if self.epoch >= self.options.max_epochs:
+            raise _Stop(self._status("max_epochs"))
+
+    def _ask(self, check: Check) -> None:
+        if self.options.callback is None:
+            return
+        try:
+            stop = self.options.callback(check)
+        except StopIteration:
+            stop = True
+        if stop:
+            raise _Stop(self._status("callback"))
+
+    def interrupted(self) -> Status:
+        """Look once more at where it is; a second Ctrl-C there gives up on that."""
+        with contextlib.suppress(_Stop, KeyboardInterrupt):
+            self.look(final=True)
+        return self._status("interrupted")
+
+    def _status(self, code: str) -> Status:
+        if not hasattr(self, "best"):
+            raise KeyboardInterrupt  # there is nothing to give back yet
+        m, target = self.best.measure, self.target
+        after = f"after {self.epoch} epochs, at {m:.2e} (wanted {target:.2e})"
+        return Status(
+            code,
+            {
+                "converged": f"converged after {self.epoch} epochs: {m:.2e} <= {target:.2e}.",
+                "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or start "
+                "from this x.",
+                "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or "
+                "start from this x.",
+                "precision": f"stopped as far as double precision goes, {after}: what is left is "
+                "rounding error. Raise tol; the answer is as good as it gets.",
+                "callback": f"stopped by the callback {after}.",
+                "interrupted": f"interrupted by the user {after}. x is the best point seen; start "
+                "from it to go on.",
+                "non_finite": f"stopped at a value that is not finite {after}. Look at the "
+                "constants L (too small ones make the steps too long), at the scale of the data, "
+                "and at value, gradient and prox of your own functions, if any. x is the best "
+                "finite point seen.",
+            }[code],
+        )

@@ -1,0 +1,114 @@
+"""AFG: Nesterov's accelerated full gradient method with a line search, on the primal of ERM.
+
+    minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the L2 part of lambda g
+
+It is Algorithm 1 of the paper with one block (Nesterov's book, section 2.2), in which a line search
+takes the place of the constant L: gamma and mu are here those of the book, not divided by L.
+
+    L alpha^2 = (1 - alpha) gamma + alpha mu,   gamma+ = L alpha^2,   beta = alpha mu/gamma+
+    y  = (alpha gamma z + gamma+ w)/(alpha gamma + gamma+)
+    z+ = argmin_z (alpha L/2)|z - (1 - beta) z - beta y|^2 + <grad f(y), z> + Psi(z)
+    w+ = y + alpha (z+ - (1 - beta) z - beta y)
+
+L is doubled until f(w+) <= f(y) + <grad f(y), w+ - y> + (L/2)|w+ - y|^2, and let fall after a step.
+The predictions X y, X w+ are combinations of those of w and z, so a trial costs X' v and X z+: one
+pass over the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._validation import Index, Vector
+from ..erm import ERM
+
+#: After an accepted step L is multiplied by this, after a refused one by 2.
+_EASE = 0.9
+
+
+@dataclass
+class _Point:
+    """A vector and its predictions X w."""
+
+    w: Vector
+    z: Vector
+
+    def towards(self, other: _Point, share: float) -> _Point:
+        """(1 - share) self + share other"""
+        return _Point(self.w + share * (other.w - self.w), self.z + share * (other.z - self.z))
+
+
+class AFG:
+    """The iterate w, the estimate point z, gamma and the present L."""
+
+    def __init__(self, problem: ERM, w0: Vector) -> None:
+        self.problem = problem
+        self.mu = problem.strong_convexity
+        start = _Point(w0.copy(), problem.predictions(w0))
+        self.point, self._far = start, start
+        # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
+        squared = problem.weights * problem.samples.squared_norms()
+        mean = float(np.mean(np.broadcast_to(squared, problem.n_samples)))
+        self.L = mean / (problem.loss.gamma * problem.n) + self.mu
+        self.gamma = self.L
+
+    def epoch(self, order: Index) -> int:
+        """One accepted step; gives the passes over the data that it took."""
+        passes = 0
+        while True:
+            passes += 1
+            alpha = self._alpha()
+            gamma = self.L * alpha**2
+            beta = alpha * self.mu / gamma
+            share = alpha * self.gamma / (alpha * self.gamma + gamma)
+            y = self.point.towards(self._far, share)
+            centre = self._far.towards(y, beta)
+            gradient, value = self._smooth(y)
+            far = self._prox(centre.w - gradient / (alpha * self.L), 1 / (alpha * self.L))
+            new = _Point(y.w + alpha * (far.w - centre.w), y.z + alpha * (far.z - centre.z))
+            if self._accept(y, new, gradient, value):
+                break
+            self.L *= 2
+        self.point, self._far, self.gamma = new, far, gamma
+        self.L = max(self.L * _EASE, self.mu * (1 + 1e-9))
+        return passes
+
+    def _alpha(self) -> float:
+        d = self.gamma - self.mu
+        return 2 * self.gamma / (d + math.sqrt(d * d + 4 * self.L * self.gamma))
+
+    def _smooth(self, y: _Point) -> tuple[Vector, float]:
+        """grad f and f at y."""
+        p = self.problem
+        slope = p.loss.arrays.derivative(p.y * y.z if p.loss.margin else y.z - p.y)
+        if p.loss.margin:
+            slope = slope * p.y
+        gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g[1] * y.w
+        return gradient, self._value(y)
+
+    def _value(self, y: _Point) -> float:
+        p = self.problem
+        total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
+        return float(total / p.n + 0.5 * p.alpha * np.sum(p.g[1] * y.w**2))
+
+    def _prox(self, v: Vector, step: float) -> _Point:
+        """The prox of Psi = lambda (a|w| + bounds)."""
+        p = self.problem
+        a, _, lower, upper = p.g
+        w = np.clip(np.sign(v) * np.maximum(np.abs(v) - step * p.alpha * a, 0), lower, upper)
+        return _Point(w, p.predictions(w))
+
+    def _accept(self, y: _Point, new: _Point, gradient: Vector, value: float) -> bool:
+        move = new.w - y.w
+        square = float(move @ move)
+        bound = value + float(gradient @ move) + 0.5 * self.L * square
+        slack = 1e-14 * abs(value)  # what rounding may add to either side
+        return self._value(new) <= bound + slack or square == 0 or not math.isfinite(bound)
+
+    @property
+    def x(self) -> Vector:
+        """The primal iterate w."""
+        return self.point.w

@@ -1,0 +1,37 @@
+"""SDCA: exact maximisation of the dual over one coordinate at a time, the paper's baseline.
+
+    x_i += h,   h = argmax_h D(x + h e_i)
+
+It is (rpcg-prox) on the dual of ERM: with g = L2, f is quadratic along a coordinate and L_i is its
+curvature, so the prox step is the exact maximisation; with another g it is a majorisation step.
+On the primal form it is proximal coordinate descent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels import coordinate
+from .._validation import Index, Vector
+from ..problem import Composite
+
+
+class SDCA:
+    """x and the rows r = A x - shift."""
+
+    mu = 1.0  # APCG with mu = 1 takes the same steps
+
+    def __init__(self, problem: Composite, x0: Vector) -> None:
+        self._x = x0.copy()
+        self.rows = problem.f.rows(x0)
+        self._columns, self._model = problem.f.columns.arrays, problem.model()
+
+    def epoch(self, order: Index) -> int:
+        """One step on each coordinate of `order`."""
+        coordinate.run_plain(*self._columns, self._model, self._x, self.rows, order)
+        return 1
+
+    @property
+    def x(self) -> Vector:
+        """The present answer."""
+        return np.array(self._x)
