@@ -232,14 +232,14 @@ class ERM:
         x = check.vector(x, self.n_samples, "x")
         z = self.predictions(self.omega(x))
         gradient = (self.y * z if self.loss.margin else z - self.y) / self.n
-        s, gamma = self.weights, self.loss.gamma
-        step = self.strong_convexity * self.n**2 / self.spectral_norm**2
-        kept = np.broadcast_to(s > 0, x.shape)
-        s = np.where(kept, s, 1.0)
-        v = (x - step * gradient) / s  # in units of s_i: (s_i/n) phi*(-T/s_i)
-        step = step / (self.n * s)
-        shrink = 1 + gamma * step
-        T = s * self.loss.arrays.dual_prox(v / shrink, np.ascontiguousarray(step / shrink))
+        # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
+        kept = np.broadcast_to(self.weights > 0, x.shape)
+        s = np.where(kept, self.weights, 1.0)
+        c = self.strong_convexity * self.n**2 / self.spectral_norm**2
+        step = c / self.n
+        shrink = 1 + self.loss.gamma * step
+        v = (x / s - c * gradient) / shrink
+        T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
         return np.where(kept, T, 0.0)
 
     def pdgbound(self, x: Any) -> float:

@@ -196,7 +196,7 @@ class _Monitor:
             self._best, self._best_at = found.gap, self._looks
         scale = abs(found.primal) + abs(found.dual)
         stalled = self._looks - self._best_at > max(20, self._looks // 2)
-        return found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale)
+        return bool(found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale))
 
     @property
     def check_every(self) -> int:

@@ -7,6 +7,7 @@ In all of them n is the number of blocks, mu the convexity parameter of f relati
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +20,13 @@ __all__ = [
     "apcg_constant",
     "apcg_steps",
     "convexity_parameter",
+    "erm_constant",
+    "gap_coefficient",
     "lambda_bound",
     "largest_gamma0",
     "moved_convexity",
+    "promised_passes",
+    "refined_gap_coefficient",
     "rpcg_bound",
     "rpcg_steps",
 ]
@@ -100,3 +105,69 @@ def convexity_parameter(hessian: ArrayLike, L: ArrayLike) -> float:
     d = 1 / np.sqrt(np.asarray(L, dtype=float))
     H = np.asarray(hessian, dtype=float) * d * d[:, None]
     return float(min(max(np.linalg.eigvalsh(H)[0], 0.0), 1.0))
+
+
+# ---- section 5, ERM. `problem` has n, R, strong_convexity, loss, spectral_norm, gap ----------
+
+
+def erm_constant(problem: Any, x0: ArrayLike | None = None) -> float:
+    """An upper bound of the C of equation (C-def), from the duality gap at x0 (zero by default).
+
+    D* - D(x0) <= gap(x0), and D is (gamma/n)-strongly concave, so the other term of C is at most
+    D* - D(x0) as well: C <= 2 gap(x0).
+    """
+    x = np.zeros(problem.n_samples) if x0 is None else x0
+    return 2 * float(problem.gap(x))
+
+
+def gap_coefficient(problem: Any) -> float:
+    """Theorem 3: P(omega(x)) - D(x) <= this (D* - D(x)), if the loss is 1/eta-strongly convex."""
+    lam, n, loss = problem.strong_convexity, problem.n, problem.loss
+    if loss.gamma == 0 or math.isinf(loss.eta):
+        return math.inf
+    return (lam * loss.eta * n + problem.spectral_norm**2) / (lam * loss.gamma * n)
+
+
+def refined_gap_coefficient(problem: Any) -> float:
+    """Theorem 4: P(omega(T(x))) - D(T(x)) <= this (D* - D(x)), T the step `problem.refine`."""
+    lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
+    return 4 * problem.spectral_norm**2 / (lam * gamma * n) if gamma > 0 else math.inf
+
+
+def promised_passes(
+    problem: Any,
+    epsilon: float,
+    method: str = "apcg",
+    measure: str = "dual",
+    C: float | None = None,
+) -> float:
+    """Passes over the data after which the expected error is at most epsilon, by theory.
+
+    method   measure    what is promised
+    "apcg"   "dual"     D* - D(x): Theorem 2, (n + sqrt(n R^2/(lambda gamma))) log(C/epsilon) steps
+    "apcg"   "gap"      P(omega(x)) - D(x): Corollary 1, for strongly convex losses
+    "apcg"   "refined"  the gap after a last full step T: Corollary 2
+    "sdca"   "dual"     (n + R^2/(lambda gamma)) log(C/epsilon) steps
+    "sdca"   "gap"      the same with (n + R^2/(lambda gamma)) C/epsilon under the logarithm
+    "afg"    any        sqrt(|A|^2/(lambda gamma n)) log(C/epsilon) passes; the paper gives the
+                        order only, and the constant here is 1
+
+    C is that of Theorem 2, by default the bound `erm_constant`. Infinite where nothing is promised.
+    """
+    lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
+    if gamma == 0 or lam == 0:
+        return math.inf
+    C = erm_constant(problem) if C is None else C
+    kappa = problem.R**2 / (lam * gamma)
+    steps, factor = {
+        "apcg": lambda: (n + math.sqrt(n * kappa), _certify_factor(problem, measure)),
+        "sdca": lambda: (n + kappa, n + kappa if measure == "gap" else 1.0),
+        "afg": lambda: (n * math.sqrt(problem.spectral_norm**2 / (lam * gamma * n)), 1.0),
+    }[method]()
+    return steps * max(math.log(factor * C / epsilon), 0.0) / n if factor < math.inf else math.inf
+
+
+def _certify_factor(problem: Any, measure: str) -> float:
+    if measure == "dual":
+        return 1.0
+    return gap_coefficient(problem) if measure == "gap" else refined_gap_coefficient(problem)

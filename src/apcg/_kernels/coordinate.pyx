@@ -15,9 +15,27 @@ s only falls; before it is too small the state is folded (see `fold`), and that 
 operation on whole vectors.
 """
 
+from libc.math cimport fabs
+
 from .sequence cimport Coefficients, advance
-from .terms cimport GRAM, QUADRATIC, Outer, Psi
+from .terms cimport GRAM, QUADRATIC, Outer, Psi, derivative_at, prox_at, theta_at
 from .types cimport index_t, value_t
+
+cdef extern from "rows.h" nogil:
+    # Macros: they take the values and row numbers by any pointer type and assign to sp, sq, s.
+    void sparse_dot2(const void *a, const void *r, Py_ssize_t m, const double *pq,
+                     double sp, double sq)
+    void sparse_add2(const void *a, const void *r, Py_ssize_t m, double *pq, double dp, double dq)
+    void sparse_dot1(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
+    void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
+    void dense_dot2(const void *a, Py_ssize_t m, const double *pq, double sp, double sq)
+    void dense_add2(const void *a, Py_ssize_t m, double *pq, double dp, double dq)
+    void dense_dot1(const void *a, Py_ssize_t m, const double *x, double s)
+    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
+
+
+# A change of a coordinate by less than this, relative to it, is rounding.
+cdef double ROUNDING = 2.3e-16
 
 
 cdef class Model:
@@ -46,7 +64,7 @@ cdef class State:
     """The implicit iterate: z = v + t u, x = v + (t + s) u, and gamma_k.
 
     pq[:, 0] is p = A u and pq[:, 1] is q = A v less the shift. n is the number of blocks that are
-    sampled. `work` is room for two copies of the largest block.
+    sampled. `work` is room for two copies of the largest block. pq is aligned to 16 bytes.
     """
 
     cdef public double[::1] u, v, work
@@ -56,6 +74,8 @@ cdef class State:
 
     def __init__(self, double[::1] u, double[::1] v, double[:, ::1] pq, double[::1] work, *,
                  double n, double mu, double gamma, double fold_at):
+        if <size_t> &pq[0, 0] % 16:
+            raise ValueError("pq must be aligned to 16 bytes")
         self.u, self.v, self.pq, self.work = u, v, pq, work
         self.n, self.mu, self.gamma, self.fold_at = n, mu, gamma, fold_at
         self.s, self.t, self.folds = 1.0, -self.kappa(), 0
@@ -88,6 +108,29 @@ cdef class State:
             self.fold_()
 
 
+cdef struct View:
+    # The arrays of a Model and a State as pointers, and strides of 0 for what is shared.
+    double *u
+    double *v
+    double *pq
+    const double *L
+    const double *c
+    const double *sigma
+    const double *sign          # NULL if all are 1
+    Py_ssize_t c_stride, sigma_stride, rows
+
+
+cdef View view(Model model, State state) noexcept nogil:
+    cdef View w
+    w.u, w.v, w.pq = &state.u[0], &state.v[0], &state.pq[0, 0]
+    w.L, w.c, w.sigma = &model.L[0], &model.c[0], &model.sigma[0]
+    w.sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
+    w.c_stride = 1 if model.c.shape[0] > 1 else 0
+    w.sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
+    w.rows = model.rows
+    return w
+
+
 cdef struct Move:
     double step     # n alpha_k
     double du, dv   # u_i += du h, v_i += dv h
@@ -117,87 +160,74 @@ cdef inline double partial(const value_t *a, const index_t *rows, Py_ssize_t siz
     cdef double sp = 0.0, sq = 0.0
     if h.kind == QUADRATIC:
         if rows == NULL:
-            for k in range(size):
-                sp += a[k] * pq[2 * k]
-                sq += a[k] * pq[2 * k + 1]
+            dense_dot2(a, size, pq, sp, sq)
         else:
-            for k in range(size):
-                j = rows[k]
-                sp += a[k] * pq[2 * j]
-                sq += a[k] * pq[2 * j + 1]
+            sparse_dot2(a, rows, size, pq, sp, sq)
         return h.weight[0] * (sq + tau * sp)
     for k in range(size):
         j = k if rows == NULL else rows[k]
-        sq += a[k] * h.derivative_at(j, pq[2 * j + 1] + tau * pq[2 * j])
+        sq += a[k] * derivative_at(h, j, pq[2 * j + 1] + tau * pq[2 * j])
     return sq
 
 
 cdef inline void add_column(const value_t *a, const index_t *rows, Py_ssize_t size, double *pq,
                             double dp, double dq) noexcept nogil:
     """p += dp A_i, q += dq A_i."""
-    cdef Py_ssize_t k, j
     if rows == NULL:
-        for k in range(size):
-            pq[2 * k] += dp * a[k]
-            pq[2 * k + 1] += dq * a[k]
+        dense_add2(a, size, pq, dp, dq)
     else:
-        for k in range(size):
-            j = rows[k]
-            pq[2 * j] += dp * a[k]
-            pq[2 * j + 1] += dq * a[k]
+        sparse_add2(a, rows, size, pq, dp, dq)
 
 
 cdef inline double coordinate_gradient(
-        const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
+        const value_t *a, const index_t *rows, const index_t *indptr, Outer h, View *w,
         Py_ssize_t i, double tau) noexcept nogil:
     """grad_i f(v + tau u)."""
-    cdef const double *pq = &state.pq[0, 0]
     cdef double g
-    if model.outer.kind == GRAM:
-        g = pq[2 * i + 1] + tau * pq[2 * i]
+    if h.kind == GRAM:
+        g = w.pq[2 * i + 1] + tau * w.pq[2 * i]
     elif rows == NULL:
-        g = partial(a + i * model.rows, rows, model.rows, model.outer, pq, tau)
+        g = partial(a + i * w.rows, rows, w.rows, h, w.pq, tau)
     else:
-        g = partial(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], model.outer, pq, tau)
-    if model.sign.shape[0] > 1:
-        g *= model.sign[i]
-    return (g + model.c[i if model.c.shape[0] > 1 else 0]
-            + model.sigma[i if model.sigma.shape[0] > 1 else 0] * (state.v[i] + tau * state.u[i]))
+        g = partial(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], h, w.pq, tau)
+    if w.sign != NULL:
+        g *= w.sign[i]
+    return g + w.c[i * w.c_stride] + w.sigma[i * w.sigma_stride] * (w.v[i] + tau * w.u[i])
 
 
 cdef inline void move_coordinate(
-        const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
-        Py_ssize_t i, Move move, double h) noexcept nogil:
+        const value_t *a, const index_t *rows, const index_t *indptr, View *w, Py_ssize_t i,
+        Move move, double centre, double h) noexcept nogil:
     """u_i += du h, v_i += dv h, and p and q with them."""
     cdef double du = move.du * h, dv = move.dv * h
-    cdef double *pq = &state.pq[0, 0]
-    if h == 0.0:
-        return
-    state.u[i] += du
-    state.v[i] += dv
-    if model.sign.shape[0] > 1:
-        du *= model.sign[i]
-        dv *= model.sign[i]
+    if fabs(h) <= ROUNDING * fabs(centre):
+        return  # at a bound, say: z_i stays where it is, up to the rounding of v_i + t u_i
+    w.u[i] += du
+    w.v[i] += dv
+    if w.sign != NULL:
+        du *= w.sign[i]
+        dv *= w.sign[i]
     if rows == NULL:
-        add_column(a + i * model.rows, rows, model.rows, pq, du, dv)
+        add_column(a + i * w.rows, rows, w.rows, w.pq, du, dv)
     else:
-        add_column(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], pq, du, dv)
+        add_column(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], w.pq, du, dv)
 
 
 cdef void scalar_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
         const Py_ssize_t[::1] order) noexcept nogil:
+    cdef View w = view(model, state)
     cdef Py_ssize_t k, i
     cdef Move move
     cdef double g, centre, step, h
     for k in range(order.shape[0]):
         i = order[k]
         move = next_move(state)
-        g = coordinate_gradient(a, rows, indptr, model, state, i, state.t + state.s)
-        centre = state.v[i] + state.t * state.u[i]
-        step = 1.0 / (move.step * model.L[i])
-        h = model.psi.prox_at(i, centre - step * g, step) - centre
-        move_coordinate(a, rows, indptr, model, state, i, move, h)
+        g = coordinate_gradient(a, rows, indptr, model.outer, &w, i, state.t + state.s)
+        centre = w.v[i] + state.t * w.u[i]
+        step = 1.0 / (move.step * w.L[i])
+        h = prox_at(model.psi, i, centre - step * g, step) - centre
+        move_coordinate(a, rows, indptr, &w, i, move, centre, h)
         if state.s < state.fold_at:
             state.fold_()
 
@@ -205,6 +235,7 @@ cdef void scalar_steps(
 cdef void block_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
         const Py_ssize_t[::1] order) noexcept nogil:
+    cdef View w = view(model, state)
     cdef Py_ssize_t k, block, e, i, size
     cdef const Py_ssize_t *members
     cdef Move move
@@ -216,19 +247,19 @@ cdef void block_steps(
         members = &model.members[model.starts[block]]
         size = model.starts[block + 1] - model.starts[block]
         move = next_move(state)
-        step = 1.0 / (move.step * model.L[block])
+        step = 1.0 / (move.step * w.L[block])
         for e in range(size):
             i = members[e]
-            centre[e] = state.v[i] + state.t * state.u[i]
+            centre[e] = w.v[i] + state.t * w.u[i]
             x[e] = centre[e] - step * coordinate_gradient(
-                a, rows, indptr, model, state, i, state.t + state.s)
+                a, rows, indptr, model.outer, &w, i, state.t + state.s)
         if model.psi.is_block:
-            model.psi.block_prox_(x, size, step, model.psi.theta_at(block))
+            model.psi.block_prox_(x, size, step, theta_at(model.psi, block))
         else:
             for e in range(size):
-                x[e] = model.psi.prox_at(members[e], x[e], step)
+                x[e] = prox_at(model.psi, members[e], x[e], step)
         for e in range(size):
-            move_coordinate(a, rows, indptr, model, state, members[e], move, x[e] - centre[e])
+            move_coordinate(a, rows, indptr, &w, members[e], move, centre[e], x[e] - centre[e])
         if state.s < state.fold_at:
             state.fold_()
 
@@ -264,51 +295,51 @@ cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize
     cdef double total = 0.0
     if h.kind == QUADRATIC:
         if rows == NULL:
-            for k in range(size):
-                total += a[k] * r[k]
+            dense_dot1(a, size, r, total)
         else:
-            for k in range(size):
-                total += a[k] * r[rows[k]]
+            sparse_dot1(a, rows, size, r, total)
         return h.weight[0] * total
     for k in range(size):
         j = k if rows == NULL else rows[k]
-        total += a[k] * h.derivative_at(j, r[j])
+        total += a[k] * derivative_at(h, j, r[j])
     return total
 
 
 cdef void plain_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model,
         double *x, double *r, const Py_ssize_t[::1] order) noexcept nogil:
-    cdef Py_ssize_t k, i, e, first, size
+    cdef Py_ssize_t k, i, first, size
+    cdef const value_t *column
     cdef const index_t *own = NULL
+    cdef const double *sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
+    cdef Py_ssize_t c_stride = 1 if model.c.shape[0] > 1 else 0
+    cdef Py_ssize_t sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
     cdef double g, step, h
     for k in range(order.shape[0]):
         i = order[k]
         first = i * model.rows if rows == NULL else indptr[i]
         size = model.rows if rows == NULL else indptr[i + 1] - first
+        column = a + first
         if rows != NULL:
             own = rows + first
         if model.outer.kind == GRAM:
             g = r[i]
         else:
-            g = plain_partial(a + first, own, size, model.outer, r)
-        if model.sign.shape[0] > 1:
-            g *= model.sign[i]
-        g += (model.c[i if model.c.shape[0] > 1 else 0]
-              + model.sigma[i if model.sigma.shape[0] > 1 else 0] * x[i])
+            g = plain_partial(column, own, size, model.outer, r)
+        if sign != NULL:
+            g *= sign[i]
+        g += model.c[i * c_stride] + model.sigma[i * sigma_stride] * x[i]
         step = 1.0 / model.L[i]
-        h = model.psi.prox_at(i, x[i] - step * g, step) - x[i]
-        if h == 0.0:
+        h = prox_at(model.psi, i, x[i] - step * g, step) - x[i]
+        if fabs(h) <= ROUNDING * fabs(x[i]):
             continue
         x[i] += h
-        if model.sign.shape[0] > 1:
-            h *= model.sign[i]
+        if sign != NULL:
+            h *= sign[i]
         if rows == NULL:
-            for e in range(size):
-                r[e] += h * a[first + e]
+            dense_add1(column, size, r, h)
         else:
-            for e in range(size):
-                r[own[e]] += h * a[first + e]
+            sparse_add1(column, own, size, r, h)
 
 
 def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

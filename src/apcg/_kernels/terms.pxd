@@ -16,8 +16,6 @@ cdef class Outer:
     cdef Py_ssize_t weight_stride, sign_stride, theta_stride
     cdef object owner
 
-    cdef double derivative_at(self, Py_ssize_t j, double t) noexcept nogil
-
 
 cdef class Psi:
     cdef readonly bint is_block
@@ -32,6 +30,37 @@ cdef class Psi:
     cdef Py_ssize_t scale_stride
     cdef object owner
 
-    cdef const double *theta_at(self, Py_ssize_t i) noexcept nogil
-    cdef double prox_at(self, Py_ssize_t i, double v, double step) noexcept nogil
-    cdef double value_at(self, Py_ssize_t i, double x) noexcept nogil
+
+cdef inline double derivative_at(Outer h, Py_ssize_t j, double t) noexcept nogil:
+    """h_j'(t)"""
+    cdef double e = h.sign[j * h.sign_stride]
+    return (h.weight[j * h.weight_stride] * e
+            * h.derivative_(e * t, &h.theta[0, 0] + j * h.theta_stride))
+
+
+cdef inline const double *theta_at(Psi psi, Py_ssize_t i) noexcept nogil:
+    return &psi.theta[0, 0] + i * psi.stride
+
+
+cdef inline double prox_at(Psi psi, Py_ssize_t i, double v, double step) noexcept nogil:
+    """The prox of psi_i.
+
+    psi - (moved/2)x^2 + (x - v)^2/(2 step) is psi + (x - v/r)^2/(2 step/r), up to a constant, with
+    r = 1 - moved step; the caller sees to it that r > 0.
+    """
+    cdef double r, e
+    if psi.moved != 0.0:
+        r = 1.0 - psi.moved * step
+        return psi.prox_(v / r, step / r, theta_at(psi, i))
+    if psi.scale_stride:
+        e = psi.scale[i]
+        return e * psi.prox_(v / e, step * psi.weight / e, theta_at(psi, i))
+    return psi.prox_(v, step * psi.weight, theta_at(psi, i))
+
+
+cdef inline double value_at(Psi psi, Py_ssize_t i, double x) noexcept nogil:
+    """psi_i(x)"""
+    cdef double e = psi.scale[i * psi.scale_stride]
+    cdef double y = x / e
+    return (psi.weight * e * (psi.value_(y, theta_at(psi, i)) - 0.5 * psi.gamma * y * y)
+            - 0.5 * psi.moved * x * x)

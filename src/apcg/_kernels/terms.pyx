@@ -65,11 +65,6 @@ cdef class Outer:
         self.sign_stride = 1 if self.sign.shape[0] > 1 else 0
         self.theta_stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
 
-    cdef double derivative_at(self, Py_ssize_t j, double t) noexcept nogil:
-        cdef double e = self.sign[j * self.sign_stride]
-        return (self.weight[j * self.weight_stride] * e
-                * self.derivative_(e * t, &self.theta[0, 0] + j * self.theta_stride))
-
     def value(self, const double[::1] t):
         """sum_j h_j(t_j)."""
         cdef Py_ssize_t j
@@ -88,7 +83,7 @@ cdef class Outer:
         cdef Py_ssize_t j
         with nogil:
             for j in range(t.shape[0]):
-                out[j] = self.derivative_at(j, t[j])
+                out[j] = derivative_at(self, j, t[j])
         return result
 
 
@@ -176,36 +171,15 @@ cdef class Psi:
         self.scale = np.array(scale, dtype=np.float64, ndmin=1)
         self.scale_stride = 1 if self.scale.shape[0] > 1 else 0
 
-    cdef const double *theta_at(self, Py_ssize_t i) noexcept nogil:
-        return &self.theta[0, 0] + i * self.stride
-
-    cdef double prox_at(self, Py_ssize_t i, double v, double step) noexcept nogil:
-        """psi - (moved/2)x^2 + (x - v)^2/(2 step) is psi + (x - v/r)^2/(2 step/r), up to a constant,
-        with r = 1 - moved step; the caller sees to it that r > 0."""
-        cdef double r, e
-        if self.moved != 0.0:
-            r = 1.0 - self.moved * step
-            return self.prox_(v / r, step / r, self.theta_at(i))
-        if self.scale_stride:
-            e = self.scale[i]
-            return e * self.prox_(v / e, step * self.weight / e, self.theta_at(i))
-        return self.prox_(v, step * self.weight, self.theta_at(i))
-
-    cdef double value_at(self, Py_ssize_t i, double x) noexcept nogil:
-        cdef double e = self.scale[i * self.scale_stride]
-        cdef double y = x / e
-        return (self.weight * e * (self.value_(y, self.theta_at(i)) - 0.5 * self.gamma * y * y)
-                - 0.5 * self.moved * x * x)
-
     def value(self, const double[::1] x, const Py_ssize_t[::1] index):
         """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks."""
         cdef Py_ssize_t e
         cdef double total = 0.0
         if self.is_block:
-            return self.block_value_(&x[0], x.shape[0], self.theta_at(index[0]))
+            return self.block_value_(&x[0], x.shape[0], theta_at(self, index[0]))
         with nogil:
             for e in range(x.shape[0]):
-                total += self.value_at(index[e], x[e])
+                total += value_at(self, index[e], x[e])
         return total
 
     def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):
@@ -218,9 +192,9 @@ cdef class Psi:
         cdef Py_ssize_t e
         cdef Py_ssize_t stride = 1 if step.shape[0] > 1 else 0
         if self.is_block:
-            self.block_prox_(&out[0], out.shape[0], step[0], self.theta_at(index[0]))
+            self.block_prox_(&out[0], out.shape[0], step[0], theta_at(self, index[0]))
             return result
         with nogil:
             for e in range(out.shape[0]):
-                out[e] = self.prox_at(index[e], out[e], step[e * stride])
+                out[e] = prox_at(self, index[e], out[e], step[e * stride])
         return result

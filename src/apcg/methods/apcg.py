@@ -28,7 +28,7 @@ class APCG:
     ) -> None:
         f = problem.f
         largest = int(np.diff(problem.starts).max())
-        pq = np.zeros((f.columns.n_rows, 2))
+        pq = _aligned_zeros(f.columns.n_rows)
         pq[:, 1] = f.rows(x0)
         self.problem = problem
         self.state = coordinate.State(
@@ -73,3 +73,10 @@ class APCG:
         s = self.state
         pq = np.asarray(s.pq)
         return pq[:, 1] + (s.t + s.s) * pq[:, 0]
+
+
+def _aligned_zeros(rows: int) -> np.ndarray:
+    """A (rows, 2) array of zeros that starts at a multiple of 16 bytes, for the kernel's pairs."""
+    room = np.zeros(2 * rows + 1)
+    skip = room.ctypes.data % 16 // 8
+    return room[skip : skip + 2 * rows].reshape(rows, 2)
