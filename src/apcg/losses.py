@@ -230,7 +230,7 @@ class StronglyConvex(Loss):
     domain = (-math.inf, math.inf)
 
     def __init__(self, loss: Loss, eta: float) -> None:
-        if loss.gamma == 0 or loss.kernel == "perturbed":
+        if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
         self.loss = loss
         self.eta = check.number(eta, "eta", low=0.0, open_low=True)

@@ -38,7 +38,8 @@ cdef inline double slope(double m, const double *theta) noexcept nogil:
 
 cdef double interval_value(double m, const double *theta) noexcept nogil:
     cdef double x = slope(m, theta)
-    return (theta[0] - m) * x - theta[1] * fabs(x) - 0.5 * theta[2] * x * x
+    # as a product, so that a huge m gives infinity and not the difference of two
+    return x * ((theta[0] - m) - 0.5 * theta[2] * x) - theta[1] * fabs(x)
 
 
 cdef double interval_derivative(double m, const double *theta) noexcept nogil:
