@@ -96,16 +96,17 @@ def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
             raise ValueError(f"{name} must be a matrix with two dimensions, got {A.ndim}.")
         A = A.T.tocsr() if transpose else A.tocsr()
         check_real(A.dtype, name)
-        if not A.has_canonical_format:
-            A = A.copy()
-            A.sum_duplicates()
-        if A.dtype not in (np.float32, np.float64):
+        if A.dtype not in (np.float32, np.float64) or not A.dtype.isnative:
             A = A.astype(np.float64)
         if A.indices.dtype != A.indptr.dtype or A.indices.dtype not in (np.int32, np.int64):
             wide = np.int64
             A = sp.csr_matrix(
                 (A.data, A.indices.astype(wide), A.indptr.astype(wide)), shape=A.shape
             )
+        seen = np.full(A.shape[1], -1, dtype=np.intp)
+        if matrix.has_duplicates(A.indices, A.indptr, seen):
+            A = A.copy()
+            A.sum_duplicates()
         data, indices, indptr = A.data, A.indices, A.indptr
     else:
         A = to_array(A, name)
@@ -140,7 +141,8 @@ def to_array(x: Any, name: str) -> NDArray[Any]:
     except ValueError as error:
         raise ValueError(f"{name} cannot be made into an array: {error}") from None
     check_real(array.dtype, name)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    usable = array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    return array if usable else array.astype(np.float64)
 
 
 def check_real(dtype: np.dtype[Any], name: str) -> None:

@@ -218,7 +218,8 @@ class ERM:
         over = np.where((b == 0) & (upper == np.inf), v, 0.0)
         under = np.where((b == 0) & (lower == -np.inf), -v, 0.0)
         excess = np.max(np.maximum(over, under) / np.where(a > 0, a, np.inf), initial=0.0)
-        shrink = 1.0 / max(1.0, float(excess) * (1 + 1e-15))
+        # a little more, so that A x, summed in another order, is within the bound as well
+        shrink = 1.0 / (float(excess) * (1 + 1e-12)) if excess > 1 - 1e-12 else 1.0
         return x * shrink, v * shrink
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------

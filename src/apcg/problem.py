@@ -23,8 +23,8 @@ _NONE = np.empty(0, dtype=np.intp)
 class Composite:
     """F(x) = f(x) + sum_i psi_i(x_i) over n blocks x_i of x in R^N.
 
-    `members[starts[i]:starts[i + 1]]` are the coordinates of block i; without `blocks` every
-    coordinate is a block, and blocks are passed to f and psi as numbers instead of arrays.
+    `members[starts[i]:starts[i + 1]]` are the coordinates of block i. Without `blocks` every
+    coordinate is a block, both are empty, and blocks are passed to f and psi as numbers instead of arrays.
     """
 
     def __init__(self, f: Any, psi: Any, N: int, blocks: Any = None) -> None:
@@ -34,11 +34,8 @@ class Composite:
         if blocks is None and self.known_psi and self.psi.is_block:
             blocks = [1] * N
         self.scalar = blocks is None
-        if self.scalar:
-            self.members, self.starts = np.arange(N, dtype=np.intp), np.arange(N + 1, dtype=np.intp)
-        else:
-            self.members, self.starts = check.partition(blocks, N)
-        self.n = len(self.starts) - 1
+        self.members, self.starts = (_NONE, _NONE) if self.scalar else check.partition(blocks, N)
+        self.n = N if self.scalar else len(self.starts) - 1
         self._check_terms()
         self.extra = 0.0  # strong convexity that section 2.2 has moved here from Psi
         self.L = self._constants()
@@ -97,6 +94,8 @@ class Composite:
 
     def per_coordinate(self, per_block: Vector) -> Vector:
         """A number for each block, repeated over its coordinates."""
+        if self.scalar:
+            return per_block
         out = np.empty(self.N)
         out[self.members] = np.repeat(per_block, np.diff(self.starts))
         return out
@@ -193,9 +192,11 @@ class Composite:
         new.__dict__.update(self.__dict__)
         mu_psi = self.psi_convexity
         new.extra = self.extra + mu_psi
-        by_block = np.broadcast_to(mu_psi, self.N)[self.members]
-        least = np.minimum.reduceat(by_block, self.starts[:-1])
-        new.L = self.L + np.maximum.reduceat(by_block, self.starts[:-1])
+        least = most = np.broadcast_to(mu_psi, self.N)
+        if not self.scalar:
+            least = np.minimum.reduceat(most[self.members], self.starts[:-1])
+            most = np.maximum.reduceat(most[self.members], self.starts[:-1])
+        new.L = self.L + most
         mu = moved_convexity(new.L - least, least)
         exact = self.known_psi and self.psi.splits_exactly
         new.psi = (
@@ -217,7 +218,6 @@ class Composite:
 
     def model(self) -> Model:
         """The problem as the kernels read it."""
-        members, starts = (_NONE, _NONE) if self.scalar else (self.members, self.starts)
         return Model(
             self.f.outer,
             self.psi.terms,
@@ -226,8 +226,8 @@ class Composite:
             self.f.sign,
             self.L,
             self.f.columns.n_rows,
-            members,
-            starts,
+            self.members,
+            self.starts,
         )
 
     @property

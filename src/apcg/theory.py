@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._validation import choice
 from .sequences import Sequence, largest_gamma0
 
 __all__ = [
@@ -154,6 +155,8 @@ def promised_passes(
 
     C is that of Theorem 2, by default the bound `erm_constant`. Infinite where nothing is promised.
     """
+    choice(method, "method", ("apcg", "sdca", "afg"))
+    choice(measure, "measure", ("dual", "gap", "refined"))
     lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
     if gamma == 0 or lam == 0:
         return math.inf

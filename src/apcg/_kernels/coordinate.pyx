@@ -314,7 +314,7 @@ cdef void plain_steps(
     cdef const double *sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
     cdef Py_ssize_t c_stride = 1 if model.c.shape[0] > 1 else 0
     cdef Py_ssize_t sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
-    cdef double g, step, h
+    cdef double g, step, h, new
     for k in range(order.shape[0]):
         i = order[k]
         first = i * model.rows if rows == NULL else indptr[i]
@@ -330,10 +330,11 @@ cdef void plain_steps(
             g *= sign[i]
         g += model.c[i * c_stride] + model.sigma[i * sigma_stride] * x[i]
         step = 1.0 / model.L[i]
-        h = prox_at(model.psi, i, x[i] - step * g, step) - x[i]
+        new = prox_at(model.psi, i, x[i] - step * g, step)
+        h = new - x[i]
         if fabs(h) <= ROUNDING * fabs(x[i]):
             continue
-        x[i] += h
+        x[i] = new  # not x_i + h, which may be outside the domain by a rounding
         if sign != NULL:
             h *= sign[i]
         if rows == NULL:

@@ -17,6 +17,8 @@ import numpy as np
 
 from libc.math cimport INFINITY, exp, fabs, log, log1p
 
+from .types cimport scaled_conjugate
+
 
 # ---- the interval family ----------------------------------------------------------------------
 
@@ -246,7 +248,8 @@ cdef class Loss:
             for i in range(x.shape[0]):
                 s = weights[i if weights.shape[0] > 1 else 0]
                 if s != 0.0:
-                    add(&total, s * self.functions.conjugate(x[i] / s, &self.theta[0]))
+                    add(&total, s * scaled_conjugate(
+                        self.functions.conjugate, x[i], s, &self.theta[0]))
                 elif x[i] != 0.0:
                     add(&total, INFINITY)
         return total.high + total.low

@@ -56,3 +56,19 @@ def squared_norms(const value_t[::1] data, const index_t[::1] indices,
                 for k in range(rows):
                     total += weight[k] * (<double> data[i * rows + k] * data[i * rows + k])
             out[i] = total
+
+
+def has_duplicates(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t[::1] seen):
+    """Whether a row of the CSR structure names a column twice; `seen` is room for all columns, -1."""
+    cdef Py_ssize_t i, k
+    cdef bint found = False
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for k in range(indptr[i], indptr[i + 1]):
+                if seen[indices[k]] == i:
+                    found = True
+                    break
+                seen[indices[k]] = i
+            if found:
+                break
+    return found

@@ -1,4 +1,4 @@
-from .types cimport block_fn, block_prox_fn, prox_fn, scalar_fn
+from .types cimport block_fn, block_prox_fn, prox_fn, scalar_fn, scaled_conjugate
 
 # The two kinds of term a kernel meets, reached through function pointers.
 
@@ -62,5 +62,5 @@ cdef inline double value_at(Psi psi, Py_ssize_t i, double x) noexcept nogil:
     """psi_i(x)"""
     cdef double e = psi.scale[i * psi.scale_stride]
     cdef double y = x / e
-    return (psi.weight * e * (psi.value_(y, theta_at(psi, i)) - 0.5 * psi.gamma * y * y)
-            - 0.5 * psi.moved * x * x)
+    cdef double value = scaled_conjugate(psi.value_, x, e, theta_at(psi, i))
+    return psi.weight * e * (value - 0.5 * psi.gamma * y * y) - 0.5 * psi.moved * x * x

@@ -15,3 +15,13 @@ ctypedef double (*prox_fn)(double v, double step, const double *theta) noexcept 
 ctypedef double (*block_fn)(const double *x, Py_ssize_t size, const double *theta) noexcept nogil
 ctypedef void (*block_prox_fn)(
     double *v, Py_ssize_t size, double step, const double *theta) noexcept nogil
+
+
+cdef inline double scaled_conjugate(
+        scalar_fn function, double x, double s, const double *theta) noexcept nogil:
+    """function(x/s), where x was made as s times a bound of the domain, and x/s may be outside it by
+    a rounding; 0 is in every domain."""
+    cdef double value = function(x / s, theta)
+    if value - value != 0.0 and s != 1.0:
+        value = function(x / s * (1.0 - 4.5e-16), theta)
+    return value

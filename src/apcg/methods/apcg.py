@@ -27,7 +27,7 @@ class APCG:
         self, problem: Composite, x0: Vector, sequence: Sequence, fold_at: float = FOLD_AT
     ) -> None:
         f = problem.f
-        largest = int(np.diff(problem.starts).max())
+        largest = int(np.diff(problem.starts).max(initial=1))
         pq = _aligned_zeros(f.columns.n_rows)
         pq[:, 1] = f.rows(x0)
         self.problem = problem

@@ -1,0 +1,6 @@
+"""Settings for all tests: examples are drawn from a fixed seed, and no test has a deadline."""
+
+from hypothesis import settings
+
+settings.register_profile("apcg", deadline=None, derandomize=True)
+settings.load_profile("apcg")

@@ -1,0 +1,77 @@
+"""Random ERM problems for the tests, and P and D written out independently in NumPy."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from apcg import ERM, losses
+
+LOSSES = {
+    "hinge": losses.Hinge(),
+    "smoothed_hinge": losses.SmoothedHinge(0.5),
+    "squared_hinge": losses.SquaredHinge(),
+    "logistic": losses.Logistic(),
+    "squared": losses.Squared(),
+    "huber": losses.Huber(0.8),
+    "epsilon_insensitive": losses.EpsilonInsensitive(0.1),
+}
+SMOOTH = [name for name, loss in LOSSES.items() if loss.gamma > 0]
+
+
+def data(loss, n=40, d=12, seed=0, density=0.6, sparse=True):
+    """X, y for the loss, labels from a noisy linear rule."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < density) * rng.uniform(0.3, 2, d)
+    z = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n)
+    y = np.where(z > 0, 1.0, -1.0) if LOSSES[loss].margin else z
+    return (sp.csr_array(X) if sparse else X), y
+
+
+def problem(loss, penalty="l2", alpha=1e-2, *, weighted=False, seed=0, **rest):
+    shape = {k: rest.pop(k) for k in ("n", "d", "density", "sparse") if k in rest}
+    X, y = data(loss, seed=seed, **shape)
+    weights = np.random.default_rng(seed + 1).uniform(0.2, 3, len(y)) if weighted else None
+    return ERM(X, y, LOSSES[loss], penalty, alpha, sample_weight=weights, **rest)
+
+
+def feasible(p, rng):
+    """A random point of the dual domain."""
+    low, high = (max(min(v, 2.0), -2.0) for v in p.loss.domain)
+    return p.weights * rng.uniform(low, high, p.n_samples)
+
+
+def dense(p):
+    return p.samples.stored.toarray() if sp.issparse(p.samples.stored) else p.samples.stored
+
+
+def primal(p, w):
+    """P(w), from the definition."""
+    s = np.broadcast_to(p.weights, p.n_samples)
+    a, b, lower, upper = (np.broadcast_to(v, p.d) for v in p.g)
+    if (w < lower).any() or (w > upper).any():
+        return np.inf
+    g = np.sum(a * np.abs(w) + b / 2 * w**2)
+    return np.sum(s * p.loss.value(dense(p) @ w, p.y)) / p.n + p.alpha * g
+
+
+def dual(p, x):
+    """D(x), from the definition, with g* by its maximiser coordinate by coordinate."""
+    s = np.broadcast_to(p.weights, p.n_samples)
+    A = dense(p).T * (p.y if p.loss.margin else 1.0)
+    v = A @ x / (p.alpha * p.n)
+    a, b, lower, upper = (np.broadcast_to(q, p.d) for q in p.g)
+    w = np.clip(np.sign(v) * np.maximum(np.abs(v) - a, 0) / b, lower, upper)
+    g_star = np.sum(v * w - a * np.abs(w) - b / 2 * w**2)
+    y = None if p.loss.margin else p.y
+    return -np.sum(s * p.loss.conjugate(-x / s, y)) / p.n - p.alpha * g_star
+
+
+def text_like(n=1000, d=500, nonzeros=20, seed=0, noise=0.3):
+    """Sparse unit rows with features of Zipf frequencies, and noisy labels."""
+    rng = np.random.default_rng(seed)
+    frequency = 1 / np.arange(1, d + 1)
+    columns = rng.choice(d, size=n * nonzeros, p=frequency / frequency.sum())
+    rows = np.repeat(np.arange(n), nonzeros)
+    X = sp.csr_array((rng.exponential(1, n * nonzeros), (rows, columns)), shape=(n, d))
+    X = sp.csr_array(sp.diags_array(1 / np.sqrt(X.multiply(X).sum(axis=1))) @ X)
+    y = np.where(X @ rng.standard_normal(d) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
