@@ -24,7 +24,8 @@ class Composite:
     """F(x) = f(x) + sum_i psi_i(x_i) over n blocks x_i of x in R^N.
 
     `members[starts[i]:starts[i + 1]]` are the coordinates of block i. Without `blocks` every
-    coordinate is a block, both are empty, and blocks are passed to f and psi as numbers instead of arrays.
+    coordinate is a block, both are empty, and blocks are passed to f and psi as numbers instead of
+    arrays.
     """
 
     def __init__(self, f: Any, psi: Any, N: int, blocks: Any = None) -> None:
