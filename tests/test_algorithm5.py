@@ -57,7 +57,7 @@ def test_the_kernel_is_algorithm_5(loss, alpha):
     method = APCG(p.form, x0, Sequence(p.n, p.mu, p.mu))
 
     def w_of(method):
-        return method.rows / (p.alpha * p.n)
+        return method.rows() / (p.alpha * p.n)
 
     compare(method, algorithm_5(p, x0, p.mu, indices), indices, w_of)
 
@@ -75,7 +75,7 @@ def test_the_kernel_is_algorithm_1_on_the_dual(loss, weighted, penalty):
     iterates = ((x, p.omega(x)) for x, _, _ in textbook)
 
     def w_of(method):
-        return p.grad_conjugate_g(method.rows / (p.alpha * p.n))
+        return p.grad_conjugate_g(method.rows() / (p.alpha * p.n))
 
     compare(APCG(p.form, x0, sequence), iterates, indices, w_of)
 
@@ -90,7 +90,7 @@ def test_the_primal_form_is_algorithm_1_too(loss):
     shift = 0.0 if p.loss.margin else p.y
 
     def w_of(method):
-        return method.rows + shift
+        return method.rows() + shift
 
     compare(method, ((w, p.predictions(w)) for w, _, _ in textbook), indices, w_of)
 
@@ -137,7 +137,7 @@ def test_twenty_thousand_passes_stay_at_rounding_level():
             if epoch % 4000 == 3999:
                 x = method.x
                 w = p.omega(x)
-                accumulated = method.rows / (p.alpha * p.n)
+                accumulated = method.rows() / (p.alpha * p.n)
                 np.testing.assert_allclose(accumulated, w, atol=1e-9 * np.abs(w).max())
                 assert p.gap(x) <= 1e-13 * p.primal(w)
         assert method.state.folds > 50
@@ -152,5 +152,5 @@ def test_long_runs_of_the_form_without_smoothness(loss):
     for _ in range(5000):
         method.epoch(rng.permutation(p.n))
     w = p.omega(method.x)
-    np.testing.assert_allclose(method.rows / (p.alpha * p.n), w, atol=1e-9 * np.abs(w).max())
+    np.testing.assert_allclose(method.rows() / (p.alpha * p.n), w, atol=1e-9 * np.abs(w).max())
     assert p.gap(p.form.nearest(method.x)) <= 1e-5 * p.primal(w)

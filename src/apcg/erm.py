@@ -19,6 +19,7 @@ import numpy as np
 
 from . import _validation as check
 from . import losses, penalties
+from ._kernels.matrix import squared_norm
 from ._kernels.terms import Outer, Psi
 from ._validation import Columns, Vector
 from .functions import LinearComposite, largest_singular_value_squared
@@ -153,6 +154,8 @@ class ERM:
     def regulariser(self, w: Vector) -> float:
         """lambda g(w)"""
         a, b, lower, upper = self.g
+        if self.is_l2:
+            return 0.5 * self.alpha * float(b[0]) * float(squared_norm(w))
         if np.any(w < lower) or np.any(w > upper):
             return math.inf
         return self.alpha * float(np.sum(a * np.abs(w)) + 0.5 * np.sum(b * w * w))
@@ -174,8 +177,16 @@ class ERM:
             total += float(self.y @ x)
         return float(total / self.n - self.alpha * self._conjugate_g(v))
 
+    @cached_property
+    def is_l2(self) -> bool:
+        """Whether g(w) = (b/2)|w|^2, so that g* is a square too."""
+        a, b, lower, upper = self.g
+        return bool(b.size == 1 and not a.any() and np.isinf(lower).all() and np.isinf(upper).all())
+
     def _conjugate_g(self, v: Vector) -> float:
         a, b, lower, upper = self.g
+        if self.is_l2:
+            return 0.5 * float(squared_norm(v)) / float(b[0])
         if np.any((b == 0) & (((v > a) & (upper == np.inf)) | ((v < -a) & (lower == -np.inf)))):
             return math.inf
         w = self.grad_conjugate_g(v)
@@ -184,8 +195,8 @@ class ERM:
     def grad_conjugate_g(self, v: Vector) -> Vector:
         """grad g*(v), a maximiser of <v, w> - g(w)."""
         a, b, lower, upper = self.g
-        if a.size == b.size == 1 and a[0] == 0 and b[0] == 1 and np.all(np.isinf([lower, upper])):
-            return v
+        if self.is_l2:
+            return v if b[0] == 1 else v / b[0]
         slope = np.sign(v) * np.maximum(np.abs(v) - a, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             w = np.where(slope == 0, 0.0, slope / b)
@@ -270,8 +281,7 @@ class ERM:
         """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest."""
         n, lam, gamma = self.n, self.alpha, self.loss.gamma
         a, b, lower, upper = self.g
-        plain = a.size == b.size == 1 and a[0] == 0 and np.all(np.isinf([*lower, *upper]))
-        if plain:
+        if self.is_l2:
             outer = Outer("square", weight=[1 / (lam * b[0] * n**2)])
         else:
             theta = np.column_stack(np.broadcast_arrays(a, b, lower, upper))

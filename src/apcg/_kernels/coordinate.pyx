@@ -15,6 +15,8 @@ s only falls; before it is too small the state is folded (see `fold`), and that 
 operation on whole vectors.
 """
 
+import numpy as np
+
 from libc.math cimport fabs
 
 from .sequence cimport Coefficients, advance
@@ -101,6 +103,17 @@ cdef class State:
         self.s = 1.0
         self.t = -kappa
         self.folds += 1
+
+    def rows(self, double scale):
+        """scale (A x - shift), from p and q."""
+        result = np.empty(self.pq.shape[0])
+        cdef double[::1] out = result
+        cdef double tau = self.t + self.s
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(out.shape[0]):
+                out[k] = scale * (self.pq[k, 1] + tau * self.pq[k, 0])
+        return result
 
     def fold(self):
         """Rewrite the same iterate with s = 1: v += (t + kappa s) u, u *= s, t = -kappa."""

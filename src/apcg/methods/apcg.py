@@ -67,12 +67,9 @@ class APCG:
         _, _, b, _ = coefficients(s.n, s.mu, s.gamma)
         return np.asarray(s.v) + (s.t + b * s.s) * np.asarray(s.u)
 
-    @property
-    def rows(self) -> Vector:
-        """A x^(k) less the shift of h, as accumulated in p and q."""
-        s = self.state
-        pq = np.asarray(s.pq)
-        return pq[:, 1] + (s.t + s.s) * pq[:, 0]
+    def rows(self, scale: float = 1.0) -> Vector:
+        """scale (A x^(k) less the shift of h), as accumulated in p and q."""
+        return self.state.rows(scale)
 
 
 def _aligned_zeros(rows: int) -> np.ndarray:

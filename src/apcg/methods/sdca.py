@@ -23,15 +23,19 @@ class SDCA:
 
     def __init__(self, problem: Composite, x0: Vector) -> None:
         self._x = x0.copy()
-        self.rows = problem.f.rows(x0)
+        self._rows = problem.f.rows(x0)
         self._columns, self._model = problem.f.columns.arrays, problem.model()
 
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`."""
-        coordinate.run_plain(*self._columns, self._model, self._x, self.rows, order)
+        coordinate.run_plain(*self._columns, self._model, self._x, self._rows, order)
         return 1
 
     @property
     def x(self) -> Vector:
         """The present answer."""
         return np.array(self._x)
+
+    def rows(self, scale: float = 1.0) -> Vector:
+        """scale (A x less the shift of h), as accumulated."""
+        return scale * self._rows
