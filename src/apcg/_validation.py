@@ -192,15 +192,20 @@ def check_finite(
         )
 
 
-def vector(x: Any, length: int | None, name: str, *, finite: bool = True) -> Vector:
-    """A float64 vector of the given length. It may share memory with x: copy before writing."""
+def vector(x: Any, length: int | None, name: str, *, finite: bool = True, each: str = "") -> Vector:
+    """A float64 vector of the given length, one entry for each `each`.
+
+    It may share memory with x: copy before writing.
+    """
     array = to_array(x, name)
     if array.ndim != 1:
         got = "a single number" if array.ndim == 0 else f"an array of shape {array.shape}"
         cure = f"; use {name}.ravel()" if max(array.shape, default=0) == array.size > 0 else ""
-        raise ValueError(f"{name} must be a vector, got {got}{cure}.")
+        wanted = "a vector" if length is None else f"a vector of length {length}"
+        raise ValueError(f"{name} must be {wanted}, got {got}{cure}.")
     if length is not None and array.size != length:
-        raise ValueError(f"{name} must have length {length}, got length {array.size}.")
+        why = f" (one entry for each {each})" if each else ""
+        raise ValueError(f"{name} must have length {length}{why}, got length {array.size}.")
     if finite:
         check_finite(array, name)
     return np.ascontiguousarray(array, dtype=np.float64)

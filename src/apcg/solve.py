@@ -70,15 +70,19 @@ class Options:
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tol = validate.number(self.tol, "tol", low=0.0)
+        self.tol = validate.number(self.tol, "tol", low=0.0, hint="1e-6 is usual")
         self.max_epochs = validate.integer(self.max_epochs, "max_epochs", low=0)
         if self.check_every is not None:
             self.check_every = validate.integer(self.check_every, "check_every", low=1)
         validate.choice(self.sampling, "sampling", ("permutation", "uniform"))
         validate.function(self.callback, "callback", optional=True)
-        self.verbose = int(self.verbose)
+        if not isinstance(self.verbose, bool):
+            self.verbose = validate.integer(self.verbose, "verbose", low=0)
         if self.time_limit is not None:
-            self.time_limit = validate.number(self.time_limit, "time_limit", low=0.0, open_low=True)
+            hint = "it is in seconds, and None is no limit"
+            self.time_limit = validate.number(
+                self.time_limit, "time_limit", low=0.0, open_low=True, hint=hint
+            )
         self.rng = validate.generator(self.random_state)
 
     def orders(self, sampled: Index) -> Iterator[Index]:
