@@ -13,7 +13,7 @@ from .methods.direct import Direct
 from .problem import Composite
 from .result import Result
 from .sequences import Sequence
-from .solve import Check, Method, Options, run
+from .solve import CHUNK, Check, Method, Options, run
 
 _MU = "it is relative to the norm |.|_L; leave it out, or take 0.0, if you do not know it"
 
@@ -108,7 +108,8 @@ def minimize(
         sampled,
         options,
         target=options.tol * max(1.0, float(gradient0.max())),
-        work=problem.work,
+        # An oracle of the user's may be slow: the time limit is looked at after every step.
+        work=problem.work if problem.compiled else CHUNK * problem.n,
         check_every=options.check_every or _check_every(problem),
     )
     seconds = float(trace["seconds"][-1]) if len(trace) else 0.0

@@ -18,7 +18,7 @@ from ._validation import Index, Vector
 from .result import Status, Trace
 
 #: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
-_CHUNK = 20_000_000
+CHUNK = 20_000_000
 
 
 class Method(Protocol):
@@ -142,7 +142,7 @@ class _Loop:
         work: int,
     ) -> None:
         self.method, self.examine, self.options, self.target = method, examine, options, target
-        self.pieces = max(1, work // _CHUNK)
+        self.pieces = max(1, work // CHUNK)
         self.epoch = 0
         self.start = time.perf_counter()
         self.best: Check
@@ -162,7 +162,7 @@ class _Loop:
                 self.method.epoch(piece)
             if limit is not None and time.perf_counter() - self.start > limit:
                 self.epoch += 1
-                self.look(final=True)
+                self.look()
                 raise _Stop(self._status("time_limit"))
         self.epoch += 1
         self.bar.update()
@@ -182,22 +182,25 @@ class _Loop:
         if reached or check.merit <= self.best.merit:
             self.best = check
         self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
+        stop = not final and self._ask(check)
         if reached:
             raise _Stop(self._status("converged"))
-        if not final:
-            self._ask(check)
+        if stop:
+            raise _Stop(self._status("callback"))
         if self.epoch >= self.options.max_epochs:
             raise _Stop(self._status("max_epochs"))
 
-    def _ask(self, check: Check) -> None:
+    def _ask(self, check: Check) -> bool:
+        """Whether the callback wants to stop. It must not change x, which may be the answer."""
         if self.options.callback is None:
-            return
+            return False
+        writeable, check.x.flags.writeable = check.x.flags.writeable, False
         try:
-            stop = self.options.callback(check)
+            return bool(self.options.callback(check))
         except StopIteration:
-            stop = True
-        if stop:
-            raise _Stop(self._status("callback"))
+            return True
+        finally:
+            check.x.flags.writeable = writeable
 
     def interrupted(self) -> Status:
         """Look once more at where it is; a second Ctrl-C there gives up on that."""
