@@ -178,7 +178,7 @@ class _Loop:
         if not check.finite:
             raise _Stop(self._status("non_finite"))
         self.trace.append(epoch=check.epoch, seconds=check.seconds, **check.columns)
-        reached = check.measure <= self.target
+        reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
         self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
