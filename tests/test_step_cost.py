@@ -1,4 +1,4 @@
-"""A step costs as many instructions in a large problem as in a small one (section 4 of the paper)."""
+"""A step costs as many instructions in a large problem as in a small one."""
 
 import importlib.util
 import shutil
