@@ -158,7 +158,12 @@ TERMS = [
         "for 2 blocks, but there are 3",
     ),
     ("psi convexity", lambda: solve(psi=OwnPsi(strong_convexity=-1)), ValueError, "got -1"),
-    ("psi convexities", lambda: solve(psi=OwnPsi(strong_convexity=X0)), TypeError, "be a number"),
+    (
+        "psi convexities",
+        lambda: solve(psi=OwnPsi(strong_convexity=[1.0, 1.0])),
+        ValueError,
+        "for each coordinate), got length 2",
+    ),
     ("psi prox none", lambda: solve(psi=OwnPsi(prox=lambda *a: None)), ValueError, "got None"),
     (
         "full gradient",

@@ -186,9 +186,12 @@ class Composite:
     def psi_convexity(self) -> Any:
         """mu_Psi, a number or one for each coordinate."""
         mu = getattr(self.psi, "strong_convexity", 0.0)
-        if self.known_psi and np.ndim(mu):
-            return mu
-        return check.number(mu, "strong_convexity of psi", low=0.0)
+        if np.ndim(mu) == 0:
+            return check.number(mu, "strong_convexity of psi", low=0.0)
+        mu = check.vector(mu, self.N, "strong_convexity of psi", each="coordinate")
+        if mu.min() < 0:
+            raise ValueError(f"strong_convexity of psi must not be negative, got {mu.min():g}.")
+        return mu
 
     @property
     def mu(self) -> float:
@@ -210,7 +213,8 @@ class Composite:
         """
         new = object.__new__(Composite)
         new.__dict__.update(self.__dict__)
-        mu_psi = self.psi_convexity
+        # Of a psi of the user's nothing is known but its prox with one step for a whole block.
+        mu_psi = self.psi_convexity if self.known_psi else float(np.min(self.psi_convexity))
         new.extra = self.extra + mu_psi
         by_block = np.broadcast_to(mu_psi, self.N)[self.members]
         least = np.minimum.reduceat(by_block, self.starts[:-1])
