@@ -171,6 +171,18 @@ TERMS = [
         ValueError,
         "f.partial_gradient(i, x) must give a number; got shape (3,)",
     ),
+    (
+        "gradient in an array",
+        lambda: solve(OwnF(partial_gradient=lambda i, x: np.array([1.0]))),
+        ValueError,
+        "must give a number; got shape (1,)",
+    ),
+    (
+        "gradient of a block",
+        lambda: solve(OwnF(L=99.0, partial_gradient=lambda i, x: 1.0), blocks=[3]),
+        ValueError,
+        "an array of shape (3,), the entries of block i; got shape ()",
+    ),
     ("L negative", lipschitz([1, -1, 1]), ValueError, "L[1] = -1"),
     ("L zero", lipschitz(0), ValueError, "L[0] = 0; L_i is a Lipschitz constant"),
     ("L nan", lipschitz([1, 1, math.nan]), ValueError, "L[2] = nan"),

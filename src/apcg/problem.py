@@ -261,12 +261,12 @@ class Composite:
 def _entries(given: Any, shape: tuple[int, ...], what: str) -> Any:
     """What a function of the user's gave for one block, if it has the block's shape."""
     got = np.shape(given)
-    if given is None or (got != shape and got != (shape or (1,))):
+    if given is None or got not in (shape, () if shape == (1,) else shape):
         wanted = f"an array of shape {shape}, the entries of block i" if shape else "a number"
         raise ValueError(
             f"{what} must give {wanted}; got {'None' if given is None else f'shape {got}'}."
         )
-    return given if got == shape else given[0]
+    return given
 
 
 class _Moved:
