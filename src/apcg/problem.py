@@ -141,8 +141,8 @@ class Composite:
         g = np.empty(self.N)
         for i in range(self.n):
             b = self.block(i)
-            g[b] = _entries(self.partial_gradient(i, x), np.shape(b), "f.partial_gradient(i, x)")
-        return g
+            g[b] = _entries(self.f.partial_gradient(i, x), np.shape(b), "f.partial_gradient(i, x)")
+        return g + self.extra * x
 
     def prox(self, i: int, v: Any, step: float) -> Any:
         """argmin psi_i(x_i) + |x_i - v|^2/(2 step)"""
