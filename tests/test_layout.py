@@ -23,10 +23,9 @@ ORDER = (
     ("sequences", "plots"),
     ("theory",),
     ("losses", "penalties", "functions"),
-    ("problem",),
-    ("certificate", "methods"),
-    ("solve",),
-    ("minimize",),
+    ("problem", "erm"),
+    ("certificate", "methods", "loop"),
+    ("solve", "minimize"),
     ("datasets", "estimators", "experiments"),
     ("cli",),
 )
@@ -62,7 +61,9 @@ def imported(path, *, at_top=False):
 
 
 def test_the_parser_sees_imports():
-    assert imported(PACKAGE / "theory.py") == ({"sequences"}, {"__future__", "math", "numpy"})
+    inside, outside = imported(PACKAGE / "theory.py")
+    assert inside == {"sequences"}
+    assert {"__future__", "math", "numpy"} <= outside
     assert "functions" in imported(PACKAGE / "problem.py")[0]
     assert "_kernels" in imported(PACKAGE / "methods" / "apcg.py")[0]
     assert "plots" in imported(PACKAGE / "result.py")[0]
@@ -132,7 +133,8 @@ def test_files_are_short():
 def test_every_source_is_in_a_wheel():
     listed = set()
     for build in PACKAGE.rglob("meson.build"):
-        names = re.findall(r"'([^']+)'", build.read_text(encoding="utf-8"))
+        text = re.sub(r"#.*", "", build.read_text(encoding="utf-8"))
+        names = re.findall(r"'([^']+)'", text)
         listed |= {(build.parent / name).resolve() for name in names}
         listed |= {(build.parent / f"{name}.pyx").resolve() for name in names}
     wanted = {p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".pyx"} or p.name == "py.typed"}
