@@ -1,12 +1,14 @@
 """Accelerated proximal coordinate gradient (APCG): convex composite problems, regularised ERM."""
 
+from importlib.metadata import version as _version
+
 from . import functions, losses, penalties, theory
 from .erm import ERM
 from .minimize import minimize
 from .result import Result, Solution, Status, Trace
 from .solve import solve
 
-__version__ = "0.1.0"
+__version__ = _version("apcg")
 
 __all__ = [
     "ERM",

@@ -54,13 +54,20 @@ def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
 
     try:
         compiled = numba.cfunc(signature)(call)
-    except numba.core.errors.NumbaError as error:
+    except Exception as error:  # numba lets through whatever looking up the function's names raises
         raise TypeError(
             f"numba could not compile {name}; keep it to arithmetic, math.* and branches, and "
-            f"return a float. Its complaint: {str(error).strip().splitlines()[-1]}"
+            f"return a float. Its complaint: {_gist(str(error))}"
         ) from error
     address: Any = compiled.address
     return address, compiled
+
+
+def _gist(complaint: str) -> str:
+    """The first line of numba's that says something of the function."""
+    lines = [line.strip() for line in complaint.splitlines()]
+    telling = [x for x in lines if x and not x.startswith(("Failed in", "During:", "File"))]
+    return telling[0] if telling else complaint
 
 
 def _low_level(function: scipy.LowLevelCallable, arguments: int, name: str) -> int:
@@ -70,7 +77,10 @@ def _low_level(function: scipy.LowLevelCallable, arguments: int, name: str) -> i
     signature = function.signature.replace("const ", "").replace(" ", "")
     expected = f"double({','.join([*wanted, 'double*'])})"
     if signature != expected:
-        raise TypeError(f"{name} must have the C signature {expected}, got {function.signature}.")
+        raise TypeError(
+            f"{name} must have the C signature {expected}, got {function.signature}; the pointer "
+            "at the end is to the entry of `data`."
+        )
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsule = tuple.__getitem__(function, 0)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import matrix  # type: ignore[attr-defined]
+from ._kernels import matrix
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -92,8 +92,7 @@ def by_row(X: Any, name: str) -> Columns:
 
 def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
     if is_sparse(A):
-        if A.ndim != 2:
-            raise ValueError(f"{name} must be a matrix with two dimensions, got {A.ndim}.")
+        _check_matrix(A.shape, name)
         A = A.T.tocsr() if transpose else A.tocsr()
         check_real(A.dtype, name)
         if A.dtype not in (np.float32, np.float64) or not A.dtype.isnative:
@@ -110,11 +109,7 @@ def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
         data, indices, indptr = A.data, A.indices, A.indptr
     else:
         A = to_array(A, name)
-        if A.ndim != 2:
-            raise ValueError(
-                f"{name} must be a matrix with two dimensions, got an array of shape {A.shape}; "
-                f"reshape it, for example with {name}.reshape(-1, 1) if it is a single column."
-            )
+        _check_matrix(A.shape, name)
         A = np.ascontiguousarray(A.T if transpose else A)
         data = A.reshape(-1)
         indices = indptr = np.empty(0, dtype=np.int32)
@@ -123,8 +118,26 @@ def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
         raise ValueError(
             f"{name} is empty: its shape is {shape}. Give at least one row and column."
         )
-    check_finite(data, name)
-    return Columns(data, indices, indptr, A)
+    columns = Columns(data, indices, indptr, A)
+    check_finite(data, name, lambda k: _place(columns, k, transpose))
+    return columns
+
+
+def _check_matrix(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        cure = f"; {name}.reshape(-1, 1) makes a single column of it" if len(shape) == 1 else ""
+        raise ValueError(
+            f"{name} must be a matrix with two dimensions, got an array of shape {shape}{cure}."
+        )
+
+
+def _place(columns: Columns, k: int, transpose: bool) -> str:
+    """Where the k-th stored number is in the matrix as the user knows it."""
+    if columns.indptr.size:
+        i, j = int(np.searchsorted(columns.indptr, k, side="right")) - 1, int(columns.indices[k])
+    else:
+        i, j = divmod(k, columns.n_rows)
+    return "row {}, column {}".format(*((j, i) if transpose else (i, j)))
 
 
 def is_sparse(x: Any) -> bool:
@@ -135,7 +148,11 @@ def is_sparse(x: Any) -> bool:
 def to_array(x: Any, name: str) -> NDArray[Any]:
     """A real NumPy array, float32 if it is that already and float64 otherwise."""
     if is_sparse(x):
-        raise TypeError(f"{name} must be a dense array, got a sparse one; use {name}.toarray().")
+        raise TypeError(
+            f"{name} must be a dense array, got a sparse one; use {name}.toarray().ravel()."
+        )
+    if np.ma.is_masked(x):
+        raise ValueError(f"{name} has masked entries; remove them, or fill them with x.filled().")
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -147,11 +164,21 @@ def to_array(x: Any, name: str) -> NDArray[Any]:
 
 def check_real(dtype: np.dtype[Any], name: str) -> None:
     """Complex numbers, strings and objects are refused; integers and booleans are not."""
-    if dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {dtype}.")
+    if dtype.kind in "fiub":
+        return
+    cures = {
+        "c": "for its real part use .real",
+        "O": "if it is None or has missing entries, give numbers; if all of it is numbers, use "
+        ".astype(float)",
+        "U": "a file must be read first, and categories must be encoded as numbers",
+    }
+    cure = cures.get(dtype.kind, "convert it with .astype(float)")
+    raise TypeError(f"{name} must hold real numbers, got dtype {dtype}; {cure}.")
 
 
-def check_finite(data: NDArray[Any], name: str) -> None:
+def check_finite(
+    data: NDArray[Any], name: str, place: Callable[[int], str] = "position {}".format
+) -> None:
     """Refuse NaN and infinities, and say where the first one is."""
     # The sum is finite only if every entry is (or on overflow, which the slow test sorts out).
     with np.errstate(over="ignore", invalid="ignore"):
@@ -160,19 +187,27 @@ def check_finite(data: NDArray[Any], name: str) -> None:
     bad = ~np.isfinite(data)
     if bad.any():
         where = int(np.flatnonzero(bad)[0])
+        count = int(bad.sum())
         raise ValueError(
-            f"{name} contains {int(bad.sum())} NaN or infinite entries (the first is "
-            f"{data.reshape(-1)[where]} at stored position {where}); remove or impute them."
+            f"{name} contains {count} NaN or infinite {'entry' if count == 1 else 'entries'} (the "
+            f"first is {data.reshape(-1)[where]} at {place(where)}); remove or impute them."
         )
 
 
-def vector(x: Any, length: int | None, name: str, *, finite: bool = True) -> Vector:
-    """A float64 vector of the given length. It may share memory with x: copy before writing."""
+def vector(x: Any, length: int | None, name: str, *, finite: bool = True, each: str = "") -> Vector:
+    """A float64 vector of the given length, one entry for each `each`.
+
+    It may share memory with x: copy before writing.
+    """
     array = to_array(x, name)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be a vector, got an array of shape {array.shape}.")
+        got = "a single number" if array.ndim == 0 else f"an array of shape {array.shape}"
+        cure = f"; use {name}.ravel()" if max(array.shape, default=0) == array.size > 0 else ""
+        wanted = "a vector" if length is None else f"a vector of length {length}"
+        raise ValueError(f"{name} must be {wanted}, got {got}{cure}.")
     if length is not None and array.size != length:
-        raise ValueError(f"{name} must have length {length}, got length {array.size}.")
+        why = f" (one entry for each {each})" if each else ""
+        raise ValueError(f"{name} must have length {length}{why}, got length {array.size}.")
     if finite:
         check_finite(array, name)
     return np.ascontiguousarray(array, dtype=np.float64)
@@ -186,23 +221,31 @@ def number(
     high: float = math.inf,
     open_low: bool = False,
     infinite: bool = False,
+    hint: str = "",
 ) -> float:
-    """A real number in [low, high] (or in (low, high]), not NaN."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real | np.number):
+    """A real number in [low, high] (or in (low, high]), not NaN. `hint` ends the error."""
+    if isinstance(value, bool | np.complexfloating) or not isinstance(
+        value, numbers.Real | np.number
+    ):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
     result = float(value)
     outside = not low <= result <= high or (open_low and result == low)
     if outside or (not infinite and not math.isfinite(result)):
         left = "(" if open_low or not math.isfinite(low) else "["
         right = "]" if math.isfinite(high) else ")"
-        raise ValueError(f"{name} must be in {left}{low:g}, {high:g}{right}, got {result:g}.")
+        hint = f"; {hint}" if hint else ""
+        raise ValueError(f"{name} must be in {left}{low:g}, {high:g}{right}, got {result:g}{hint}.")
     return result
 
 
 def integer(value: Any, name: str, *, low: int) -> int:
     """An integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
+        whole = isinstance(value, float) and value.is_integer()
+        cure = f"; write {int(value)}" if whole else ""
+        raise TypeError(
+            f"{name} must be an integer, got {value!r} of type {type(value).__name__}{cure}."
+        )
     if int(value) < low:
         raise ValueError(f"{name} must be at least {low}, got {int(value)}.")
     return int(value)
@@ -230,6 +273,8 @@ def function(value: Any, name: str, *, optional: bool = False) -> Callable[..., 
 def generator(random_state: Any) -> np.random.Generator:
     """A NumPy generator from a seed, a generator, a RandomState or None."""
     try:
+        if isinstance(random_state, bool):
+            raise TypeError
         return np.random.default_rng(
             random_state.randint(2**31)
             if isinstance(random_state, np.random.RandomState)
@@ -237,8 +282,8 @@ def generator(random_state: Any) -> np.random.Generator:
         )
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state must be None, a non-negative integer or a numpy Generator, "
-            f"got {random_state!r}."
+            f"random_state must be None, a non-negative integer, a numpy Generator or a "
+            f"RandomState, got {random_state!r}."
         ) from None
 
 
@@ -249,14 +294,21 @@ def partition(blocks: Any, n_coordinates: int) -> tuple[Index, Index]:
     """
     try:
         given = [np.asarray(b) for b in blocks]
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(
             f"blocks must be a list of sizes or of index arrays, got {blocks!r}."
         ) from None
     if not given:
         raise ValueError("blocks is empty: give at least one block, or None for one a coordinate.")
-    if any(b.dtype.kind not in "iu" for b in given):
-        raise TypeError("blocks must hold integers: sizes, or the coordinates of each block.")
+    empty = [k for k, b in enumerate(given) if b.size == 0]
+    if empty:
+        raise ValueError(f"Block {empty[0]} of blocks is empty: leave it out.")
+    wrong = [b for b in given if b.dtype.kind not in "iu"]
+    if wrong:
+        raise TypeError(
+            "blocks must hold integers: sizes, or the coordinates of each block; got "
+            f"{wrong[0].tolist()!r} of dtype {wrong[0].dtype}."
+        )
     if all(b.ndim == 0 for b in given):
         sizes = np.array(given, dtype=np.intp)
         members = np.arange(n_coordinates, dtype=np.intp)
@@ -265,13 +317,14 @@ def partition(blocks: Any, n_coordinates: int) -> tuple[Index, Index]:
                 f"The sizes in blocks must be positive and add up to the {n_coordinates} "
                 f"coordinates of x0; they add up to {sizes.sum()}, the smallest is {sizes.min()}."
             )
-    elif all(b.ndim == 1 and b.size for b in given):
+    elif all(b.ndim == 1 for b in given):
         sizes = np.array([b.size for b in given], dtype=np.intp)
         members = np.concatenate(given).astype(np.intp)
         _check_partition(members, n_coordinates)
     else:
         raise ValueError(
-            "blocks must be all sizes (integers) or all non-empty one-dimensional index arrays."
+            "blocks must be all sizes (integers) or all one-dimensional index arrays, got arrays "
+            f"of {', '.join(str(d) for d in sorted({b.ndim for b in given}))} dimensions."
         )
     return members, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 

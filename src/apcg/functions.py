@@ -91,11 +91,11 @@ class LinearComposite:
         self.smoothness = smoothness  # of every h_j
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
-        self.c = np.zeros(1) if c is None else check.vector(c, N, "c").copy()
+        self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate").copy()
         self.sigma = np.atleast_1d(
             check.number(sigma, "sigma", low=0.0)
             if np.ndim(sigma) == 0
-            else check.vector(sigma, N, "sigma").copy()
+            else check.vector(sigma, N, "sigma", each="coordinate").copy()
         )
         if self.sigma.min() < 0:
             raise ValueError(f"sigma must not be negative, got {self.sigma.min():g}.")
@@ -110,20 +110,24 @@ class LinearComposite:
         r = self.columns.dot(x if self.sign.size == 1 else self.sign * x)
         return r if self.shift is None else r - self.shift
 
+    def point(self, x: Any) -> Vector:
+        """x as the kernels read it: they do not look at its length."""
+        return check.vector(x, self.n_coordinates, "x", finite=False)
+
     def value(self, x: Any) -> float:
         """f(x)"""
-        x = np.asarray(x, dtype=np.float64)
+        x = self.point(x)
         return float(self.outer.value(self.rows(x)) + self._extra_value(x))
 
     def gradient(self, x: Any) -> Vector:
         """The whole gradient of f at x."""
-        x = np.asarray(x, dtype=np.float64)
+        x = self.point(x)
         slope = self.outer.derivative(self.rows(x))
         return self.sign * self.columns.transpose_dot(slope) + self.c + self.sigma * x
 
     def partial_gradient(self, i: Any, x: Any) -> Any:
         """The entries of the gradient at the coordinate (or coordinates) i."""
-        x = np.asarray(x, dtype=np.float64)
+        x = self.point(x)
         i = np.asarray(i, dtype=np.intp)
         g = self.sign[self._at(self.sign, i)] * self._linear_part(np.atleast_1d(i), x)
         g = g + self.c[self._at(self.c, i)] + self.sigma[self._at(self.sigma, i)] * x[i]
@@ -163,7 +167,7 @@ class LeastSquares(LinearComposite):
 
     def __init__(self, A: Any, b: Any, sigma: Any = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
-        shift = check.vector(b, columns.n_rows, "b").copy()
+        shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
         self._set(columns, Outer("square"), 1.0, shift=shift, sigma=sigma)
 
 
@@ -172,10 +176,13 @@ class Logistic(LinearComposite):
 
     def __init__(self, A: Any, y: Any, sigma: Any = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
-        labels = check.vector(y, columns.n_rows, "y")
+        labels = check.vector(y, columns.n_rows, "y", each="row of A")
         if not np.isin(labels, (-1.0, 1.0)).all():
             found = ", ".join(f"{v:g}" for v in np.unique(labels)[:5])
-            raise ValueError(f"y must hold the labels -1 and 1 only, got {found}.")
+            raise ValueError(
+                f"y must hold the labels -1 and 1 only, got {found}; use "
+                "np.where(y == positive, 1, -1), with the label that is to be 1."
+            )
         self._set(columns, Outer("logistic", sign=labels), 0.25, sigma=sigma)
 
 
@@ -202,11 +209,7 @@ class Quadratic(LinearComposite):
                 f"Q must be symmetric, got entries that differ by {asymmetry:g} from their mirror "
                 "images; use (Q + Q.T)/2, which has the same x'Qx."
             )
-        diagonal = columns.stored.diagonal()
-        if diagonal.min() < 0:
-            raise ValueError(
-                f"Q must be positive semidefinite, got the diagonal entry {diagonal.min():g}."
-            )
+        _check_minors(columns.stored)
         self._set(columns, Outer("gram"), 1.0, c=c)
         self._given_Q = True
 
@@ -214,14 +217,14 @@ class Quadratic(LinearComposite):
 
     def value(self, x: Any) -> float:
         """f(x)"""
-        x = np.asarray(x, dtype=np.float64)
+        x = self.point(x)
         if not self._given_Q:
             return super().value(x)
         return float(0.5 * x @ self.columns.dot(x) + self._extra_value(x))
 
     def gradient(self, x: Any) -> Vector:
         """The whole gradient of f at x."""
-        x = np.asarray(x, dtype=np.float64)
+        x = self.point(x)
         return self.columns.dot(x) + self.c if self._given_Q else super().gradient(x)
 
     def _linear_part(self, i: Index, x: Vector) -> Vector:
@@ -251,6 +254,32 @@ def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
         return float(product(np.ones(1))[0])
     flat = lambda u: product(np.ravel(u))  # noqa: E731
     return _lanczos(scipy.sparse.linalg.LinearOperator((shape, shape), matvec=flat, dtype=float))
+
+
+def _check_minors(Q: Any) -> None:
+    """Q_ii >= 0 and Q_ij^2 <= Q_ii Q_jj, which a positive semidefinite Q has. It is not enough for
+    one, but a zero on the diagonal then comes with a row of zeros, as `minimize` takes it to.
+    """
+    diagonal = np.asarray(Q.diagonal(), dtype=np.float64)
+    if diagonal.min() < 0:
+        raise ValueError(
+            f"Q must be positive semidefinite, got the diagonal entry {diagonal.min():g}."
+        )
+    scale = np.sqrt(diagonal)
+    if check.is_sparse(Q):
+        entries = Q.tocoo()
+        row, column, size = entries.row, entries.col, abs(entries.data)
+        excess = size - (1 + 1e-6) * scale[row] * scale[column]
+    else:
+        excess = np.abs(Q) - (1 + 1e-6) * np.outer(scale, scale)
+    if excess.size and excess.max() > 1e-12 * diagonal.max():
+        worst = int(excess.argmax())
+        i, j = (row[worst], column[worst]) if check.is_sparse(Q) else divmod(worst, len(scale))
+        raise ValueError(
+            f"Q must be positive semidefinite, got Q[{i}, {j}] = {Q[i, j]:g} with "
+            f"{diagonal[i]:g} and {diagonal[j]:g} on the diagonal; a convex x'Qx has "
+            "Q_ij^2 <= Q_ii Q_jj."
+        )
 
 
 def _squared_spectral_norm(rows: Any) -> float:

@@ -18,7 +18,7 @@ from ._validation import Index, Vector
 from .result import Status, Trace
 
 #: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
-_CHUNK = 20_000_000
+CHUNK = 20_000_000
 
 
 class Method(Protocol):
@@ -72,15 +72,19 @@ class Options:
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tol = validate.number(self.tol, "tol", low=0.0)
+        self.tol = validate.number(self.tol, "tol", low=0.0, hint="1e-6 is usual")
         self.max_epochs = validate.integer(self.max_epochs, "max_epochs", low=0)
         if self.check_every is not None:
             self.check_every = validate.integer(self.check_every, "check_every", low=1)
         validate.choice(self.sampling, "sampling", ("permutation", "uniform"))
         validate.function(self.callback, "callback", optional=True)
-        self.verbose = int(self.verbose)
+        if not isinstance(self.verbose, bool):
+            self.verbose = validate.integer(self.verbose, "verbose", low=0)
         if self.time_limit is not None:
-            self.time_limit = validate.number(self.time_limit, "time_limit", low=0.0, open_low=True)
+            hint = "it is in seconds, and None is no limit"
+            self.time_limit = validate.number(
+                self.time_limit, "time_limit", low=0.0, open_low=True, hint=hint
+            )
         self.rng = validate.generator(self.random_state)
 
     def orders(self, sampled: Index) -> Iterator[Index]:
@@ -142,7 +146,7 @@ class _Loop:
         work: int,
     ) -> None:
         self.method, self.examine, self.options, self.target = method, examine, options, target
-        self.pieces = max(1, work // _CHUNK)
+        self.pieces = max(1, work // CHUNK)
         self.epoch = 0
         self.start = time.perf_counter()
         self.best: Check
@@ -162,7 +166,7 @@ class _Loop:
                 passes = self.method.epoch(piece)
             if limit is not None and time.perf_counter() - self.start > limit:
                 self.epoch += passes
-                self.look(final=True)
+                self.look()
                 raise _Stop(self._status("time_limit"))
         self.epoch += passes
         self.bar.update(passes)
@@ -178,28 +182,34 @@ class _Loop:
         if not check.finite:
             raise _Stop(self._status("non_finite"))
         self.trace.append(epoch=check.epoch, seconds=check.seconds, **check.columns)
-        reached = check.measure <= self.target
+        reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
         self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
+        stop = not final and self._ask(check)
         if reached:
             raise _Stop(self._status("converged"))
         if check.exhausted:
             raise _Stop(self._status("precision"))
-        if not final:
-            self._ask(check)
+        if stop:
+            raise _Stop(self._status("callback"))
         if self.epoch >= self.options.max_epochs:
             raise _Stop(self._status("max_epochs"))
 
-    def _ask(self, check: Check) -> None:
+    def _ask(self, check: Check) -> bool:
+        """Whether the callback wants to stop. x and w, maybe the answer, are read-only to it."""
         if self.options.callback is None:
-            return
+            return False
+        arrays = [a for a in (check.x, check.w) if a is not None]
+        for array in arrays:
+            array.flags.writeable = False
         try:
-            stop = self.options.callback(check)
+            return bool(self.options.callback(check))
         except StopIteration:
-            stop = True
-        if stop:
-            raise _Stop(self._status("callback"))
+            return True
+        finally:
+            for array in arrays:
+                array.flags.writeable = True
 
     def interrupted(self) -> Status:
         """Look once more at where it is; a second Ctrl-C there gives up on that."""

@@ -8,12 +8,14 @@ import numpy as np
 
 from . import _validation as validate
 from ._validation import Index, Vector
-from .loop import Check, Method, Options, run
+from .loop import CHUNK, Check, Method, Options, run
 from .methods.apcg import APCG
 from .methods.direct import Direct
 from .problem import Composite
 from .result import Result
 from .sequences import Sequence
+
+_MU = "it is relative to the norm |.|_L; leave it out, or take 0.0, if you do not know it"
 
 #: A check costs about a pass and this much overhead, in multiply-adds.
 _CHECK_OVERHEAD = 50_000
@@ -88,12 +90,8 @@ def minimize(
     start = _start(f, x0)
     problem = Composite(f, psi, start.size, blocks)
     if mu is not None:
-        mu = validate.number(mu, "mu", low=0.0, high=1.0)
-    if not np.isfinite(problem.psi_value(start)):
-        raise ValueError(
-            "x0 must be in the domain of psi, but psi(x0) is not finite; start from a feasible "
-            "point, for example psi.prox(x0, 1.0) for a penalty of apcg.penalties."
-        )
+        mu = validate.number(mu, "mu", low=0.0, high=1.0, hint=_MU)
+    _check_domain(problem, start)
     sampled, start = settle_zero_blocks(problem, start)
     moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
     stepper: Method = (APCG if moved.compiled else Direct)(moved, start, sequence)
@@ -110,7 +108,8 @@ def minimize(
         sampled,
         options,
         target=options.tol * max(1.0, float(gradient0.max())),
-        work=problem.work,
+        # An oracle of the user's may be slow: the time limit is looked at after every step.
+        work=problem.work if problem.compiled else CHUNK * problem.n,
         check_every=options.check_every or _check_every(problem),
     )
     seconds = float(trace["seconds"][-1]) if len(trace) else 0.0
@@ -139,6 +138,17 @@ def _start(f: Any, x0: Any) -> Vector:
     if start.size == 0:
         raise ValueError("x0 is empty: the problem has no coordinates.")
     return start
+
+
+def _check_domain(problem: Composite, x0: Vector) -> None:
+    if np.isfinite(problem.psi_value(x0)):
+        return
+    values = ((i, problem.psi.value(x0[problem.block(i)], i)) for i in range(problem.n))
+    where = next((f"{v} in block {i}" for i, v in values if not np.isfinite(v)), "not finite")
+    raise ValueError(
+        f"x0 must be in the domain of psi, but psi(x0) is {where}; start from a feasible point. "
+        "The prox of psi gives one."
+    )
 
 
 def _plan(
@@ -170,13 +180,19 @@ def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector
 
 
 def _minimizer(problem: Composite, i: int, x: Any, c: Any) -> Any:
-    """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound."""
-    for power in range(0, 19, 3):
+    """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound.
+
+    If there is no minimum, x grows with the step; if there is one, x tends to it.
+    """
+    size = np.max(np.abs(x))
+    for power in range(0, 61, 3):
         step = 10.0**power
         before, x = x, problem.prox(i, x - step * c, step)
-        change = np.max(np.abs(x - before))
-        if np.all(np.isfinite(x)) and change <= 1e-14 * np.max(np.abs(x), initial=0.0):
+        size = max(size, np.max(np.abs(x)))
+        if np.all(np.isfinite(x)) and np.max(np.abs(x - before)) <= 1e-14 * size:
             return x
+    if np.all(np.isfinite(x)) and np.max(np.abs(x)) <= 10 * np.max(np.abs(before)):
+        return x  # as well as the prox knows it
     raise ValueError(
         f"The problem is unbounded below: block {i} has no curvature (a zero column of A), and "
         "psi has no minimum over it. Remove the column, or add a penalty or bounds."

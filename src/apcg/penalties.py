@@ -85,17 +85,25 @@ class Penalty:
         if not (np.all(steps > 0) and np.all(np.isfinite(steps))):
             raise ValueError(f"step must be positive and finite, got {step!r}.")
         flat = np.ascontiguousarray(array.reshape(-1))
+        if steps.size not in (1, 1 if self.is_block else flat.size):
+            raise ValueError(f"step must be a number or {flat.size} of them, got {steps.size}.")
         out = self.terms.prox(flat, steps, self._index(flat.size, i))
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
 
     def _index(self, size: int, i: int | None) -> np.ndarray:
-        if self.is_block:
-            return np.array([0 if i is None else i], dtype=np.intp)
-        if i is None:
-            if self.size not in (None, size):
-                raise ValueError(f"the penalty is for {self.size} coordinates, got {size}.")
-            return np.arange(size, dtype=np.intp)
-        return np.full(size, i, dtype=np.intp)
+        """Which parameters the kernels take for each entry: they do not look at the bounds."""
+        known = self.size
+        if i is not None:
+            if known is not None and not 0 <= i < known:
+                raise IndexError(
+                    f"i must be in 0..{known - 1}, the penalty is for {known}; got {i}."
+                )
+            return np.full(1 if self.is_block else size, i, dtype=np.intp)
+        wanted = 1 if self.is_block else size
+        if known not in (None, wanted):
+            what = "blocks: say which one, i" if self.is_block else f"coordinates, got {size}"
+            raise ValueError(f"the penalty is for {known} {what}.")
+        return np.arange(wanted, dtype=np.intp)
 
     def __repr__(self) -> str:
         def show(v: Any) -> str:
@@ -204,9 +212,11 @@ class Box(_Interval):
             )
         empty = np.flatnonzero(np.atleast_1d(np.asarray(self.lower) > self.upper))
         if empty.size:
+            k = int(empty[0])
+            low, high = (np.atleast_1d(v) for v in (self.lower, self.upper))
             raise ValueError(
-                f"lower must not exceed upper; it does in {empty.size} entries, "
-                f"the first is number {empty[0]}."
+                f"lower must not exceed upper; got lower = {low[k % low.size]:g} > upper = "
+                f"{high[k % high.size]:g} (entry {k}, the first of {empty.size})."
             )
         super().__init__()
 
@@ -215,12 +225,16 @@ class Box(_Interval):
 
 
 def _bound(value: Any, name: str) -> float | Vector:
+    wrong = np.inf if name == "lower" else -np.inf
+    if value is None:
+        raise TypeError(
+            f"{name} must be a number or a vector, got None; for no bound give {-wrong}."
+        )
     bounds = check.to_array(value, name).astype(np.float64)
     if bounds.ndim > 1 or bounds.size == 0:
         raise ValueError(f"{name} must be a number or a vector, got shape {bounds.shape}.")
-    wrong = np.inf if name == "lower" else -np.inf
     if np.isnan(bounds).any() or (bounds == wrong).any():
-        raise ValueError(f"{name} must not hold NaN or {wrong}.")
+        raise ValueError(f"{name} must not hold NaN or {wrong}; for no bound give {-wrong}.")
     return float(bounds) if bounds.ndim == 0 else bounds
 
 

@@ -9,10 +9,13 @@ import numpy as np
 
 from .result import Trace
 
-#: One colour and one line style a method, throughout; told apart in grey by the style.
+#: One colour and one line style a method, throughout; told apart in grey by style and shade. A
+#: series has the style whose name its own begins with, the longest if there are several.
 STYLES: dict[str, dict[str, Any]] = {
-    "apcg": {"color": "#d62728", "linestyle": "-"},
-    "rpcg": {"color": "#1f77b4", "linestyle": "--"},
+    "apcg": {"color": "#b2182b", "linestyle": "-", "linewidth": 2.2},
+    "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4},
+    "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8},
+    "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
 }
 
 LABELS = {"fun": "F(x)", "residual": "proximal-gradient residual", "suboptimality": "F(x) - F*"}
@@ -33,7 +36,7 @@ def convergence(
         ax = Figure(figsize=(6, 4), layout="constrained").add_subplot()
     for name, trace in traces.items():
         values = np.asarray(trace[y], dtype=float) - (optimum or 0.0)
-        style = STYLES.get(name.split()[0] if name else "", {})
+        style = STYLES.get(max(filter(name.startswith, STYLES), key=len, default=""), {})
         ax.plot(trace["epoch"], np.where(values > 0, values, np.nan), label=name or None, **style)
     ax.set_yscale("log")
     ax.set_xlabel("passes over the data")

@@ -49,10 +49,17 @@ class Composite:
             (self.psi, "psi", ("value", "prox")),
         ):
             known = self.known_f if name == "f" else self.known_psi
+            if isinstance(term, type):
+                raise TypeError(
+                    f"{name} must be an object, got the class {term.__name__}; make an object of "
+                    f"it, {term.__name__}(...)."
+                )
             missing = [w for w in wanted if not known and not hasattr(term, w)]
             if missing:
+                home = "functions" if name == "f" else "penalties"
                 raise TypeError(
-                    f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}."
+                    f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}. "
+                    f"Take one of apcg.{home}, or give your own object these."
                 )
         if self.known_f and self.f.n_coordinates != self.N:
             raise ValueError(
@@ -63,7 +70,10 @@ class Composite:
         of_blocks = self.known_psi and self.psi.is_block
         have, what = (self.n, "blocks") if of_blocks else (self.N, "coordinates")
         if size not in (None, have):
-            raise ValueError(f"psi has parameters for {size} {what}, but there are {have}.")
+            raise ValueError(
+                f"psi has parameters for {size} {what}, but there are {have}; give it a number, or "
+                f"one for each of the {what}."
+            )
 
     def _constants(self) -> Vector:
         if self.known_f:
@@ -72,7 +82,12 @@ class Composite:
         L = self.f.L() if callable(self.f.L) else self.f.L
         if np.ndim(L) == 0:
             L = np.full(self.n, check.number(L, "L", infinite=True))
-        L = check.vector(L, self.n, "L", finite=False).copy()
+        L = check.vector(L, None, "L", finite=False).copy()
+        if L.size != self.n:
+            raise ValueError(
+                f"L must be a number or have one entry for each of the {self.n} blocks, got "
+                f"{L.size} entries."
+            )
         if not (np.isfinite(L).all() and L.min() > 0):
             bad = int(np.flatnonzero(~(np.isfinite(L) & (L > 0)))[0])
             raise ValueError(
@@ -125,8 +140,9 @@ class Composite:
             return self.f.gradient(x) + self.extra * x
         g = np.empty(self.N)
         for i in range(self.n):
-            g[self.block(i)] = self.partial_gradient(i, x)
-        return g
+            b = self.block(i)
+            g[b] = _entries(self.f.partial_gradient(i, x), np.shape(b), "f.partial_gradient(i, x)")
+        return g + self.extra * x
 
     def prox(self, i: int, v: Any, step: float) -> Any:
         """argmin psi_i(x_i) + |x_i - v|^2/(2 step)"""
@@ -140,7 +156,8 @@ class Composite:
             return np.asarray(self.psi.prox(v, self.per_coordinate(step)))
         out = np.empty(self.N)
         for i in range(self.n):
-            out[self.block(i)] = self.prox(i, v[self.block(i)], step[i])
+            b = self.block(i)
+            out[b] = _entries(self.prox(i, v[b], step[i]), np.shape(b), "psi.prox(v, step, i)")
         return out
 
     def residual(self, x: Vector) -> float:
@@ -169,7 +186,12 @@ class Composite:
     def psi_convexity(self) -> Any:
         """mu_Psi, a number or one for each coordinate."""
         mu = getattr(self.psi, "strong_convexity", 0.0)
-        return mu if np.ndim(mu) else check.number(mu, "strong_convexity of psi", low=0.0)
+        if np.ndim(mu) == 0:
+            return check.number(mu, "strong_convexity of psi", low=0.0)
+        mu = check.vector(mu, self.N, "strong_convexity of psi", each="coordinate")
+        if mu.min() < 0:
+            raise ValueError(f"strong_convexity of psi must not be negative, got {mu.min():g}.")
+        return mu
 
     @property
     def mu(self) -> float:
@@ -191,7 +213,8 @@ class Composite:
         """
         new = object.__new__(Composite)
         new.__dict__.update(self.__dict__)
-        mu_psi = self.psi_convexity
+        # Of a psi of the user's nothing is known but its prox with one step for a whole block.
+        mu_psi = self.psi_convexity if self.known_psi else float(np.min(self.psi_convexity))
         new.extra = self.extra + mu_psi
         least = most = np.broadcast_to(mu_psi, self.N)
         if not self.scalar:
@@ -235,6 +258,17 @@ class Composite:
     def work(self) -> int:
         """The cost of a pass in multiply-adds, roughly."""
         return self.f.columns.nnz + self.N if self.compiled else 1000 * self.n
+
+
+def _entries(given: Any, shape: tuple[int, ...], what: str) -> Any:
+    """What a function of the user's gave for one block, if it has the block's shape."""
+    got = np.shape(given)
+    if given is None or got not in (shape, () if shape == (1,) else shape):
+        wanted = f"an array of shape {shape}, the entries of block i" if shape else "a number"
+        raise ValueError(
+            f"{what} must give {wanted}; got {'None' if given is None else f'shape {got}'}."
+        )
+    return given
 
 
 class _Moved:

@@ -54,8 +54,11 @@ class Trace:
             raise KeyError(f"the trace has no column {name!r}; it has {known}") from None
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name.startswith("_") or name not in self._columns:
+        if name.startswith("_"):
             raise AttributeError(name)
+        if name not in self._columns:
+            known = ", ".join(self._columns)
+            raise AttributeError(f"the trace has no column {name!r}; it has {known}")
         return self[name]
 
     def __len__(self) -> int:
@@ -82,11 +85,11 @@ class Trace:
         return f"Trace({len(self)} checks of {', '.join(self._columns)})"
 
 
-@dataclass
+@dataclass(eq=False)
 class Result:
     """The answer of `minimize`.
 
-    x          the best point seen, in dom Psi
+    x          the point that reached the tolerance, else the best point seen; in dom Psi
     fun        F(x)
     residual   max_i L_i |x_i - T_i(x)|, what was compared with tol
     status     why it stopped, in words; `status.code` for programs
