@@ -40,7 +40,7 @@ class Composite:
             self.members, self.starts = check.partition(blocks, N)
         self.n = len(self.starts) - 1
         self._check_terms()
-        self.extra = 0.0  # strong convexity that section 2.2 has moved here from Psi
+        self.extra: Any = 0.0  # strong convexity that section 2.2 has moved here from Psi
         self.L = self._constants()
 
     # ---- what is asked of f and psi ---------------------------------------------------------
@@ -117,7 +117,8 @@ class Composite:
     def partial_gradient(self, i: int, x: Vector) -> Any:
         """grad_i f(x)"""
         b = self.block(i)
-        return self.f.partial_gradient(b if self.known_f else i, x) + self.extra * x[b]
+        extra = self.extra if np.ndim(self.extra) == 0 else self.extra[b]
+        return self.f.partial_gradient(b if self.known_f else i, x) + extra * x[b]
 
     def gradient(self, x: Vector) -> Vector:
         """The whole gradient of f."""
@@ -191,7 +192,8 @@ class Composite:
         """
         new = object.__new__(Composite)
         new.__dict__.update(self.__dict__)
-        mu_psi = self.psi_convexity
+        # Of a psi of the user's nothing is known but its prox with one step for a whole block.
+        mu_psi = self.psi_convexity if self.known_psi else float(np.min(self.psi_convexity))
         new.extra = self.extra + mu_psi
         by_block = np.broadcast_to(mu_psi, self.N)[self.members]
         least = np.minimum.reduceat(by_block, self.starts[:-1])
