@@ -324,6 +324,9 @@ class ERM:
         theta = np.column_stack(np.broadcast_arrays(self.alpha * a, 0.0, lower, upper))
         return Composite(f, _Terms(Psi("interval", theta)), self.d)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
+
     def __repr__(self) -> str:
         return (
             f"ERM({self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
@@ -337,8 +340,11 @@ class _Smooth(LinearComposite):
     def __init__(
         self, columns: Columns, outer: Outer, smoothness: float, norms: Vector, **rest: Any
     ) -> None:
-        self._set(columns, outer, smoothness, **rest)
-        self._norms = norms
+        self._outer, self._norms = outer, norms
+        self._set(columns, smoothness, **rest)
+
+    def _make(self) -> Outer:
+        return self._outer
 
     def _diagonal(self) -> Vector:
         return self._norms

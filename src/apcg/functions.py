@@ -71,13 +71,12 @@ class LinearComposite:
             raise TypeError(
                 f"h must be a functions.Custom (scalar value and derivative), got {h!r}."
             )
-        columns = check.by_coordinate(A, "A")
-        self._set(columns, h.outer(columns.n_rows), h.smoothness, c=c, sigma=sigma)
+        self._h = h
+        self._set(check.by_coordinate(A, "A"), h.smoothness, c=c, sigma=sigma)
 
     def _set(
         self,
         columns: Columns,
-        outer: Outer,
         smoothness: float,
         *,
         shift: Vector | None = None,
@@ -87,7 +86,7 @@ class LinearComposite:
     ) -> None:
         N = columns.n_coordinates
         self.columns = columns
-        self.outer = outer
+        self.outer = self._make()
         self.smoothness = smoothness  # of every h_j
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
@@ -99,6 +98,17 @@ class LinearComposite:
         )
         if self.sigma.min() < 0:
             raise ValueError(f"sigma must not be negative, got {self.sigma.min():g}.")
+
+    def _make(self) -> Outer:
+        """The compiled h. It holds addresses: it is made again where f is unpickled."""
+        return self._h.outer(self.columns.n_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "outer"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.outer = self._make()
 
     @property
     def n_coordinates(self) -> int:
@@ -168,7 +178,10 @@ class LeastSquares(LinearComposite):
     def __init__(self, A: Any, b: Any, sigma: Any = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
         shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
-        self._set(columns, Outer("square"), 1.0, shift=shift, sigma=sigma)
+        self._set(columns, 1.0, shift=shift, sigma=sigma)
+
+    def _make(self) -> Outer:
+        return Outer("square")
 
 
 class Logistic(LinearComposite):
@@ -183,7 +196,11 @@ class Logistic(LinearComposite):
                 f"y must hold the labels -1 and 1 only, got {found}; use "
                 "np.where(y == positive, 1, -1), with the label that is to be 1."
             )
-        self._set(columns, Outer("logistic", sign=labels), 0.25, sigma=sigma)
+        self._labels = labels.copy()
+        self._set(columns, 0.25, sigma=sigma)
+
+    def _make(self) -> Outer:
+        return Outer("logistic", sign=self._labels)
 
 
 class Quadratic(LinearComposite):
@@ -197,7 +214,7 @@ class Quadratic(LinearComposite):
         if (Q is None) == (factor is None):
             raise ValueError("Give Q or factor (with Q = factor' factor), one of the two.")
         if factor is not None:
-            self._set(check.by_coordinate(factor, "factor"), Outer("square"), 1.0, c=c)
+            self._set(check.by_coordinate(factor, "factor"), 1.0, c=c)
             return
         columns = check.by_row(Q, "Q")
         N = columns.n_coordinates
@@ -210,10 +227,13 @@ class Quadratic(LinearComposite):
                 "images; use (Q + Q.T)/2, which has the same x'Qx."
             )
         _check_minors(columns.stored)
-        self._set(columns, Outer("gram"), 1.0, c=c)
         self._given_Q = True
+        self._set(columns, 1.0, c=c)
 
     _given_Q = False
+
+    def _make(self) -> Outer:
+        return Outer("gram" if self._given_Q else "square")
 
     def value(self, x: Any) -> float:
         """f(x)"""

@@ -327,6 +327,6 @@ class Custom(Penalty):
 
     def without_strong_convexity(self) -> Penalty:
         moved = copy(self)
-        moved._mu, moved._moved = 0.0, self._mu
+        moved._mu, moved._moved = 0.0, self._moved + self._mu
         moved._terms = moved._make()
         return moved

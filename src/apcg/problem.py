@@ -38,7 +38,7 @@ class Composite:
         self.members, self.starts = (_NONE, _NONE) if self.scalar else check.partition(blocks, N)
         self.n = N if self.scalar else len(self.starts) - 1
         self._check_terms()
-        self.extra = 0.0  # strong convexity that section 2.2 has moved here from Psi
+        self.extra: Any = 0.0  # strong convexity that section 2.2 has moved here from Psi
         self.L = self._constants()
 
     # ---- what is asked of f and psi ---------------------------------------------------------
@@ -132,7 +132,8 @@ class Composite:
     def partial_gradient(self, i: int, x: Vector) -> Any:
         """grad_i f(x)"""
         b = self.block(i)
-        return self.f.partial_gradient(b if self.known_f else i, x) + self.extra * x[b]
+        extra = self.extra if np.ndim(self.extra) == 0 else self.extra[b]
+        return self.f.partial_gradient(b if self.known_f else i, x) + extra * x[b]
 
     def gradient(self, x: Vector) -> Vector:
         """The whole gradient of f."""
