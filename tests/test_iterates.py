@@ -122,7 +122,7 @@ def test_an_epoch_is_its_steps_to_the_last_bit(name):
     for piece in np.array_split(order, 37):
         pieces.epoch(piece)
     np.testing.assert_array_equal(whole.x, pieces.x)
-    np.testing.assert_array_equal(whole.rows, pieces.rows)
+    np.testing.assert_array_equal(whole.rows(), pieces.rows())
     assert whole.state.folds == pieces.state.folds > 0
 
 
