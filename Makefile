@@ -9,8 +9,9 @@ SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
 .PHONY: demo test lint bench clean
 .DEFAULT_GOAL := test
 
-demo: $(READY)  ## solve two problems with every method, print a table, save plots under out/
-	$(BIN)/python examples/demo.py --out out
+demo: $(READY)  ## train with a certificate, compare the methods, print tables, save plots in out/
+	$(BIN)/python examples/training.py --out out
+	$(BIN)/python examples/composite.py --out out
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
@@ -21,6 +22,8 @@ lint: $(READY)  ## check style and types
 	$(BIN)/mypy
 
 bench: $(READY)  ## measure; needs valgrind for the instruction counts
+	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/instructions.py --nonzeros 75
 	$(BIN)/python benchmarks/step_cost.py
 
 clean:

@@ -16,9 +16,18 @@ STYLES: dict[str, dict[str, Any]] = {
     "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4},
     "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8},
     "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
+    "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
+    "afg": {"color": "#6b6b6b", "linestyle": "-.", "linewidth": 1.6},
 }
 
-LABELS = {"fun": "F(x)", "residual": "proximal-gradient residual", "suboptimality": "F(x) - F*"}
+LABELS = {
+    "fun": "F(x)",
+    "residual": "proximal-gradient residual",
+    "suboptimality": "F(x) - F*",
+    "gap": "duality gap P(w) - D(x)",
+    "primal": "P(w)",
+    "dual": "D(x)",
+}
 
 
 def convergence(

@@ -76,10 +76,10 @@ class Trace:
         return pd.DataFrame({name: self[name] for name in self._columns})
 
     def plot(self, y: str | None = None, ax: Any = None) -> Any:
-        """Draw column y (the last one of the record by default) against passes; return the axes."""
+        """Draw column y against passes, by default the gap or the residual; return the axes."""
         from .plots import convergence
 
-        return convergence({"": self}, y or self.columns[-1], ax=ax)
+        return convergence({"": self}, y or ("gap" if "gap" in self else "residual"), ax=ax)
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} checks of {', '.join(self._columns)})"

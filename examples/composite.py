@@ -1,6 +1,6 @@
 """Two ill-conditioned problems, solved by every method of apcg: a table and a picture.
 
-python examples/demo.py --out out
+python examples/composite.py --out out
 """
 
 from __future__ import annotations
