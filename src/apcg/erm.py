@@ -222,7 +222,7 @@ class ERM:
 
         x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1).
         """
-        slope = self.loss.arrays.derivative(self.y * z if self.loss.margin else z - self.y)
+        slope = self.loss.arrays.derivative(self.loss.argument(z, self.y))
         x = -self.weights * slope
         v = self.combine(x)
         a, b, lower, upper = self.g
@@ -243,7 +243,7 @@ class ERM:
         """
         x = check.vector(x, self.n_samples, "x")
         z = self.predictions(self.omega(x))
-        gradient = (self.y * z if self.loss.margin else z - self.y) / self.n
+        gradient = (self.loss.argument(z, self.y)) / self.n
         # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
         kept = np.broadcast_to(self.weights > 0, x.shape)
         s = np.where(kept, self.weights, 1.0)
@@ -264,7 +264,7 @@ class ERM:
         if self.loss.gamma == 0:
             return math.inf
         z = self.predictions(self.omega(x))
-        m = self.y * z if self.loss.margin else z - self.y
+        m = self.loss.argument(z, self.y)
         s = np.broadcast_to(self.weights, x.shape)
         kept = s > 0
         a = self.loss.nearest_conjugate_slope(x[kept] / s[kept], m[kept])

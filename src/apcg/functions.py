@@ -127,7 +127,11 @@ class LinearComposite:
     def value(self, x: Any) -> float:
         """f(x)"""
         x = self.point(x)
-        return float(self.outer.value(self.rows(x)) + self._extra_value(x))
+        return self.value_from(x, self.rows(x))
+
+    def value_from(self, x: Vector, rows: Vector) -> float:
+        """f(x), given rows = `self.rows(x)`."""
+        return float(self.outer.value(rows) + self._extra_value(x))
 
     def gradient(self, x: Any) -> Vector:
         """The whole gradient of f at x."""
@@ -235,12 +239,10 @@ class Quadratic(LinearComposite):
     def _make(self) -> Outer:
         return Outer("gram" if self._given_Q else "square")
 
-    def value(self, x: Any) -> float:
-        """f(x)"""
-        x = self.point(x)
+    def value_from(self, x: Vector, rows: Vector) -> float:
         if not self._given_Q:
-            return super().value(x)
-        return float(0.5 * x @ self.columns.dot(x) + self._extra_value(x))
+            return super().value_from(x, rows)
+        return float(0.5 * x @ rows + self._extra_value(x))
 
     def gradient(self, x: Any) -> Vector:
         """The whole gradient of f at x."""

@@ -56,11 +56,11 @@ class Loss:
 
     def value(self, z: Any, y: Any = None) -> Any:
         """phi(z)"""
-        return _map(self.arrays.value, self._argument(z, y))
+        return _map(self.arrays.value, self.argument(z, y))
 
     def derivative(self, z: Any, y: Any = None) -> Any:
         """phi'(z), in z; at a kink, the slope nearest to zero."""
-        slope = _map(self.arrays.derivative, self._argument(z, y))
+        slope = _map(self.arrays.derivative, self.argument(z, y))
         return slope if y is None or not self.margin else slope * np.asarray(y, dtype=float)
 
     def conjugate(self, u: Any, y: Any = None) -> Any:
@@ -88,15 +88,13 @@ class Loss:
         """The point of the subdifferential of phi* at -x that is nearest to m (Lemma 4)."""
         k, epsilon, gamma, lower, upper = self.theta
         middle = k - gamma * x
-        low = np.where(x > 0, middle - epsilon, np.where(x < 0, middle + epsilon, middle - epsilon))
-        high = np.where(
-            x < 0, middle + epsilon, np.where(x > 0, middle - epsilon, middle + epsilon)
-        )
+        low = np.where(x < 0, middle + epsilon, middle - epsilon)
+        high = np.where(x > 0, middle - epsilon, middle + epsilon)
         high = np.where(x <= lower, np.inf, high)
         low = np.where(x >= upper, -np.inf, low)
         return np.clip(m, low, high)
 
-    def _argument(self, z: Any, y: Any) -> Any:
+    def argument(self, z: Any, y: Any) -> Any:
         z = np.asarray(z, dtype=float)
         if y is None:
             return z

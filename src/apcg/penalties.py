@@ -120,21 +120,27 @@ class Penalty:
         self._terms = self._make()
 
 
-class _Interval(Penalty):
-    """psi_i(x) = a_i|x| + (b_i/2) x^2 on [lower_i, upper_i]."""
+class _Parametric(Penalty):
+    """One of the compiled functions with parameters, each a number or a vector."""
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
-        """(a, b, lower, upper), each a number or a vector."""
+    kind: str
+
+    def _parameters(self) -> tuple[Any, ...]:
         raise NotImplementedError
 
     def _make(self) -> Psi:
         columns = [np.atleast_1d(c) for c in self._parameters()]
-        return Psi("interval", np.column_stack(np.broadcast_arrays(*columns)).astype(float))
+        return Psi(self.kind, np.column_stack(np.broadcast_arrays(*columns)).astype(float))
 
     @property
     def size(self) -> int | None:
-        sizes = {np.size(p) for p in self._parameters() if np.ndim(p)}
-        return max(sizes) if sizes else None
+        return max((np.size(p) for p in self._parameters() if np.ndim(p)), default=None)
+
+
+class _Interval(_Parametric):
+    """psi_i(x) = a_i|x| + (b_i/2) x^2 on [lower_i, upper_i]; parameters (a, b, lower, upper)."""
+
+    kind = "interval"
 
     @property
     def strong_convexity(self) -> float | Vector:
@@ -245,22 +251,12 @@ class NonNegative(_Interval):
         return 0.0, 0.0, 0.0, np.inf
 
 
-class _Ball(Penalty):
+class _Ball(_Parametric):
     """psi_i(x) = a_i|x|_2 on |x|_2 <= radius_i, for blocks x."""
 
+    kind = "ball"
     is_block = True
 
-    def _parameters(self) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def _make(self) -> Psi:
-        columns = [np.atleast_1d(c) for c in self._parameters()]
-        return Psi("ball", np.column_stack(np.broadcast_arrays(*columns)).astype(float))
-
-    @property
-    def size(self) -> int | None:
-        sizes = [np.size(p) for p in self._parameters() if np.ndim(p)]
-        return max(sizes) if sizes else None
 
 
 class GroupL2(_Ball):

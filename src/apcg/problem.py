@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,11 @@ class Composite:
         moved = 0.5 * float(np.sum(self.extra * x * x))
         return float(self.f.value(x)) + moved + self.psi_value(x)
 
+    def value_from(self, x: Vector, rows: Vector) -> float:
+        """F(x), given the rows A x less the shift of h."""
+        moved = 0.5 * float(np.sum(self.extra * x * x))
+        return float(self.f.value_from(x, rows)) + moved + self.psi_value(x)
+
     def psi_value(self, x: Vector) -> float:
         """Psi(x)"""
         if self.known_psi and not self.psi.is_block:
@@ -212,8 +218,7 @@ class Composite:
         some s0 as well and adds it to f; that changes neither the gradient of f-tilde plus the
         subgradient of Psi-tilde nor, therefore, any iterate.
         """
-        new = object.__new__(Composite)
-        new.__dict__.update(self.__dict__)
+        new = copy(self)
         # Of a psi of the user's nothing is known but its prox with one step for a whole block.
         mu_psi = self.psi_convexity if self.known_psi else float(np.min(self.psi_convexity))
         new.extra = self.extra + mu_psi

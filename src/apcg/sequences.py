@@ -75,8 +75,3 @@ class Sequence:
             ) / below - (1 - alpha[j]) * gamma[j] / (n * alpha[j])
             theta[j + 1] = n * alpha[j]
         return theta
-
-    @property
-    def rate(self) -> float:
-        """The factor 1 - sqrt(mu)/n a step of Theorem 1."""
-        return 1.0 - math.sqrt(self.mu) / self.n

@@ -14,12 +14,13 @@ from .erm import ERM
 from .loop import Check, Options, run
 from .methods.afg import AFG
 from .methods.apcg import APCG
+from .methods.auto import Auto
 from .methods.sdca import SDCA
 from .minimize import settle_zero_blocks
 from .result import Solution
 from .sequences import Sequence
 
-METHODS = ("apcg", "sdca", "afg")
+METHODS = ("apcg", "sdca", "afg", "auto")
 
 #: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
 _FLOOR = 16 * np.finfo(float).eps
@@ -48,8 +49,8 @@ def solve(
     ----------
     problem : an `ERM`.
     method : "apcg", Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth);
-        "sdca", exact coordinate ascent of the dual; "afg", accelerated full gradient with line
-        search on the primal.
+        "sdca", exact coordinate ascent of the dual; "auto", between the two, with a mu that follows
+        the rate; "afg", accelerated full gradient with line search on the primal.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search.
     x0 : a dual feasible start for "apcg" and "sdca"; for "afg", and for penalties that are solved
@@ -120,9 +121,12 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
     sampled = sampled[keep[sampled]]
     if method == "sdca":
         return _Monitor(problem, SDCA(form, start), sampled, 1.0)
+    n = max(sampled.size, 1)
     if mu is None:
         mu = problem.mu if problem.dual_form else form.mu
-    sequence = Sequence.choose(max(sampled.size, 1), mu, None)
+    if method == "auto":
+        return _Monitor(problem, Auto(form, start, n, mu), sampled, 1.0)
+    sequence = Sequence.choose(n, mu, None)
     return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
 
 
@@ -164,8 +168,8 @@ class _Monitor:
             "primal": found.primal,
             "dual": found.dual,
             "gap": found.gap,
-            "mu": self.mu,
-            "restarts": 0,
+            "mu": getattr(self.method, "mu", self.mu),
+            "restarts": getattr(self.method, "restarts", 0),
         }
         return Check(
             found.x,

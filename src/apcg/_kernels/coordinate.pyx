@@ -121,6 +121,21 @@ cdef class State:
             self.fold_()
 
 
+    def restart(self):
+        """Forget the momentum: z = x, that is v += (t + s) u and u = 0."""
+        cdef Py_ssize_t k
+        cdef double tau = self.t + self.s
+        with nogil:
+            for k in range(self.u.shape[0]):
+                self.v[k] += tau * self.u[k]
+                self.u[k] = 0.0
+            for k in range(self.pq.shape[0]):
+                self.pq[k, 1] += tau * self.pq[k, 0]
+                self.pq[k, 0] = 0.0
+        self.s = 1.0
+        self.t = -self.kappa()
+
+
 cdef struct View:
     # The arrays of a Model and a State as pointers, and strides of 0 for what is shared.
     double *u

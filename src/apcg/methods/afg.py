@@ -83,9 +83,7 @@ class AFG:
     def _smooth(self, y: _Point) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
-        slope = p.loss.arrays.derivative(p.y * y.z if p.loss.margin else y.z - p.y)
-        if p.loss.margin:
-            slope = slope * p.y
+        slope = p.loss.derivative(y.z, p.y)
         gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g[1] * y.w
         return gradient, self._value(y)
 

@@ -19,8 +19,6 @@ from ..problem import Composite
 class SDCA:
     """x and the rows r = A x - shift."""
 
-    mu = 1.0  # APCG with mu = 1 takes the same steps
-
     def __init__(self, problem: Composite, x0: Vector) -> None:
         self._x = x0.copy()
         self._rows = problem.f.rows(x0)

@@ -1,0 +1,91 @@
+"""APCG that finds its own mu: from mu-hat = 1, which is SDCA, down towards the mu of the theorem.
+
+Where mu-hat is at most the convexity that the problem really has, momentum gives a rate of about
+sqrt(mu-hat) a pass. Where it is larger, the method is over-damped and the rate is about
+mu_eff/sqrt(mu-hat). So the observed rate c tells mu_eff = c sqrt(mu-hat): *follow the rate*.
+
+Over windows of w = ceil(WINDOW/sqrt(mu-hat)) passes let S1 be the fall of F in the last w passes and
+S2 in the w before, and c = log(S2/S1)/w. Then
+
+    c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), not below the mu of the theorem
+    c <= 0                  mu-hat <- mu-hat/2
+    F has risen             restart (z = x) with 4 mu-hat
+
+and new windows begin. The state changes mu between steps without touching a vector.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._validation import Index, Vector
+from ..problem import Composite
+from ..sequences import Sequence
+from .apcg import APCG
+
+WINDOW, SAFE, SHRINK, RAISE = 0.2, 0.9, 0.5, 4.0
+
+#: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
+LEAST = 1e-10
+
+
+class Auto:
+    """APCG, the present mu-hat, and the values F after the passes since it was set."""
+
+    def __init__(self, problem: Composite, x0: Vector, n: int, least: float) -> None:
+        self._apcg = APCG(problem, x0, Sequence(n, 1.0, 1.0))
+        self.problem = problem
+        self.least = max(least, LEAST)
+        self.restarts = 0
+        self._n, self._steps = n, 0
+        self._values = [self._value()]
+
+    @property
+    def mu(self) -> float:
+        """mu-hat"""
+        return float(self._apcg.state.mu)
+
+    @property
+    def x(self) -> Vector:
+        """The present answer."""
+        return self._apcg.x
+
+    def rows(self, scale: float = 1.0) -> Vector:
+        """scale (A x less the shift of h)."""
+        return self._apcg.rows(scale)
+
+    def epoch(self, order: Index) -> int:
+        """One step on each coordinate of `order`; after each whole pass the rule is applied."""
+        self._apcg.epoch(order)
+        self._steps += len(order)
+        if self._steps >= self._n:
+            self._steps = 0
+            self._follow_the_rate(self._value())
+        return 1
+
+    def _value(self) -> float:
+        """F(x) from p and q: O(n + d), not a pass over the data."""
+        return self.problem.value_from(self.problem.nearest(self.x), self.rows())
+
+    def _follow_the_rate(self, value: float) -> None:
+        values = self._values
+        values.append(value)
+        root = math.sqrt(self.mu)
+        w = math.ceil(WINDOW / root)
+        if value > values[-2]:
+            self._apcg.state.restart()
+            self.restarts += 1
+            self._set(RAISE * self.mu)
+        elif len(values) > 2 * w:
+            last, before = values[-1 - w] - values[-1], values[-1 - 2 * w] - values[-1 - w]
+            c = math.log(before / last) / w if last > 0 and before > 0 else 0.0
+            if c <= 0:
+                self._set(self.mu / 2)
+            elif c < SAFE * root:
+                self._set(SHRINK * c * root)
+            self._values = values[-1:]
+
+    def _set(self, mu: float) -> None:
+        state = self._apcg.state
+        state.mu = state.gamma = min(max(mu, self.least), 1.0)
+        self._values = self._values[-1:]
