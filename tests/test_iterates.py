@@ -82,6 +82,18 @@ def test_default_folding_keeps_the_iterates_as_close(which):
     np.testing.assert_allclose(method.rows, problem.f.rows(method.x), atol=CLOSE, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["lasso sparse", "group lasso, given Q", "box QP given Q"])
+def test_a_tiny_s_costs_no_digits_of_algorithm_2(name):
+    # z = v + t u with t = -s/2: from t = 0 it would cancel, with an error that grows like eps/s.
+    problem = PROBLEMS[name]
+    mu = convexity(problem)
+    x0, order = start(problem), uniform(problem, STEPS, 8)
+    expected = reference.stack(reference.algorithm_2(problem, x0, mu, order), STEPS)
+    found, method = implicit(problem, x0, mu, mu, order, fold_at=1e-12)
+    assert method.state.folds >= 1
+    assert_same(found, expected, 1e-12)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_algorithm_2_is_algorithm_1_with_gamma0_equal_mu(name):
     problem = PROBLEMS[name]
