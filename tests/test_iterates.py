@@ -14,6 +14,8 @@ STEPS = 2000
 CLOSE = 1e-10  # absolute; the iterates are of unit size
 
 PROBLEMS = iterate_cases()
+#: One of each kind, where the storage of A plays no part.
+KINDS = ["lasso sparse", "group lasso, sizes", "balls", "box QP given Q", "logistic"]
 
 
 def parameters(n: int, mu: float) -> dict[str, tuple[float, float]]:
@@ -82,7 +84,19 @@ def test_default_folding_keeps_the_iterates_as_close(which):
     np.testing.assert_allclose(method.rows(), problem.f.rows(method.x), atol=CLOSE, rtol=0)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ["lasso sparse", "group lasso, given Q", "box QP given Q"])
+def test_a_tiny_s_costs_no_digits_of_algorithm_2(name):
+    # z = v + t u with t = -s/2: from t = 0 it would cancel, with an error that grows like eps/s.
+    problem = PROBLEMS[name]
+    mu = convexity(problem)
+    x0, order = start(problem), uniform(problem, STEPS, 8)
+    expected = reference.stack(reference.algorithm_2(problem, x0, mu, order), STEPS)
+    found, method = implicit(problem, x0, mu, mu, order, fold_at=1e-12)
+    assert method.state.folds >= 1
+    assert_same(found, expected, 1e-12)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_algorithm_2_is_algorithm_1_with_gamma0_equal_mu(name):
     problem = PROBLEMS[name]
     mu = convexity(problem) or 0.01
@@ -92,7 +106,7 @@ def test_algorithm_2_is_algorithm_1_with_gamma0_equal_mu(name):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.01])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", KINDS)
 def test_algorithm_3_is_algorithm_1_with_mu_0(name, share):
     problem = PROBLEMS[name]
     alpha = share / np.sqrt(problem.n**2 - problem.n)  # alpha_{-1}

@@ -257,6 +257,25 @@ def test_machine_code_outlives_the_functions_it_came_from():
     np.testing.assert_allclose(psi.prox(x, 0.7), expected.prox(x, 0.7), atol=1e-14)
 
 
+SLOPE = 0.5
+
+
+def linear(x, a):
+    return SLOPE * x
+
+
+def linear_prox(v, step, a):
+    return v - step * SLOPE
+
+
+@pytest.mark.parametrize("slope", [0.5, 2.0])
+def test_functions_are_compiled_anew_when_what_they_read_has_changed(monkeypatch, slope):
+    monkeypatch.setitem(globals(), "SLOPE", slope)
+    psi = penalties.Custom(linear, linear_prox)
+    assert psi.value(3.0) == 3 * slope
+    assert psi.without_strong_convexity().prox(3.0, 0.5) == 3 - 0.5 * slope
+
+
 def test_own_f_may_say_how_convex_it_is():
     class Ridge:
         """(1/2)|A x - B|^2 + |x|^2/2."""

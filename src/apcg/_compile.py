@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from functools import lru_cache
 from typing import Any
 
 import scipy
@@ -34,7 +33,6 @@ def pointer(function: Any, arguments: int, name: str) -> tuple[int, Any]:
     return _numba(function, arguments, name)
 
 
-@lru_cache(maxsize=64)  # copies of a penalty share the machine code
 def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
     try:
         import numba

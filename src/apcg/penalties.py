@@ -12,7 +12,6 @@ as well; it runs in Python.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -302,8 +301,10 @@ class Custom(Penalty):
         super().__init__()
 
     def _make(self) -> Psi:
-        value, value_owner = pointer(self._functions[0], 1, "value")
-        prox, prox_owner = pointer(self._functions[1], 2, "prox")
+        if not hasattr(self, "_compiled"):
+            value, prox = self._functions
+            self._compiled = pointer(value, 1, "value"), pointer(prox, 2, "prox")
+        (value, value_owner), (prox, prox_owner) = self._compiled
         theta = np.zeros((1, 1)) if self.data is None else self.data[:, None]
         return Psi(
             "custom",
@@ -322,7 +323,13 @@ class Custom(Penalty):
         return self._mu
 
     def without_strong_convexity(self) -> Penalty:
-        moved = copy(self)
+        moved = object.__new__(Custom)
+        moved.__dict__.update(self.__dict__)  # with the machine code
         moved._mu, moved._moved = 0.0, self._moved + self._mu
         moved._terms = moved._make()
         return moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_compiled", None)  # addresses are good in this process only
+        return state
