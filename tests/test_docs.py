@@ -4,6 +4,7 @@ import contextlib
 import doctest
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,9 @@ def test_files_that_a_page_names_exist(page):
     assert not missing
 
 
-def test_docstrings():
-    import sys
-
-    results = doctest.testmod(sys.modules["apcg.minimize"])
+@pytest.mark.parametrize("module", ["apcg.minimize", "apcg.solve", "apcg.erm"])
+def test_docstrings(module):
+    # the functions hide their modules: apcg.minimize is the function
+    results = doctest.testmod(sys.modules[module])
     assert results.attempted > 3
     assert results.failed == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import LOSSES, SMOOTH, data, dense, dual, feasible, primal, problem
+from scipy.optimize import lsq_linear
 
 from apcg import ERM, losses, penalties, solve
 
@@ -148,3 +149,27 @@ def test_own_loss_and_penalty_objects():
         ERM(X, y, "huber", penalties.L2(np.ones(3)), 0.1)
     with pytest.raises(ValueError, match="without any penalty"):
         ERM(X, y, "huber", penalties.Zero(), 0.1)
+
+
+def test_a_penalty_of_its_own_for_each_feature_weighs_the_norms():
+    """L_i = sum_j A_ji^2/(lambda b_j n^2) + gamma/n, the curvature of the dual in x_i."""
+    b = np.linspace(0.2, 3, 12)
+    X, y = data("logistic")
+    p = ERM(X, y, "logistic", penalties.L2(b), 0.05)
+    curvature = (dense(p) ** 2 / b).sum(axis=1) / (0.05 * p.n**2) + 4 / p.n
+    np.testing.assert_allclose(p.L, curvature, rtol=1e-12)
+    assert p.mu == pytest.approx(np.min(4 / p.n / curvature))
+    assert solve(p, tol=1e-9, max_epochs=5000, random_state=0).converged
+
+
+@pytest.mark.parametrize("method", ["apcg", "sdca", "auto", "afg"])
+def test_bounds_without_zero(method):
+    """w in [1, 2]: the start is put into the bounds, the answer is at them or between."""
+    X, y = data("squared")
+    p = ERM(X, y, "squared", penalties.Box(1.0, 2.0), 0.1)
+    r = solve(p, method, tol=1e-6, max_epochs=20_000, random_state=0)
+    assert r.converged
+    assert r.w.min() >= 1
+    assert r.w.max() <= 2
+    direct = lsq_linear(dense(p), y, bounds=(1, 2), tol=1e-12)
+    assert p.primal(r.w) <= p.primal(np.clip(direct.x, 1, 2)) * (1 + 1e-6)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from erm_problems import data, text_like
 
-from apcg import ERM, solve
+from apcg import ERM, losses, solve
 
 X, Y = data("logistic")
 D = X.toarray()
@@ -25,8 +25,16 @@ BAD = [
     (lambda: ERM(D, REAL), ValueError, "takes the labels -1 and 1 only, got -1, -0.948718"),
     (lambda: ERM(D, np.where(Y > 0, 1, 0)), ValueError, "map your classes to -1 and 1"),
     (lambda: ERM(D, np.ones(40)), ValueError, "y has only one class (1)"),
-    (lambda: ERM(D, np.array(["a", "b"] * 20)), TypeError, "y must hold real numbers"),
-    (lambda: ERM(D, Y[:-1]), ValueError, "y must have length 40, got length 39"),
+    (
+        lambda: ERM(D, np.array(["a", "b"] * 20)),
+        TypeError,
+        "got dtype <U1; map your classes to -1 and 1",
+    ),
+    (
+        lambda: ERM(D, Y[:-1]),
+        ValueError,
+        "y must have length 40 (one entry for each row of X), got length 39",
+    ),
     (
         lambda: ERM(D, Y[:, None]),
         ValueError,
@@ -44,10 +52,15 @@ BAD = [
     (lambda: ERM(D[0], Y), ValueError, "X must be a matrix with two dimensions"),
     (lambda: ERM(D.astype(complex), Y), TypeError, "X must hold real numbers"),
     (lambda: ERM(D.astype(object), Y), TypeError, "X must hold real numbers"),
-    (lambda: ERM(D, Y, alpha=0), ValueError, "alpha must be in (0, inf), got 0"),
+    (lambda: ERM(D, Y, alpha=0), ValueError, "alpha must be in (0, inf), got 0; for next to no"),
     (lambda: ERM(D, Y, alpha=-1e-3), ValueError, "alpha must be in (0, inf), got -0.001"),
     (lambda: ERM(D, Y, alpha=np.nan), ValueError, "alpha must be in"),
     (lambda: ERM(D, Y, alpha="1"), TypeError, "alpha must be a number"),
+    (lambda: ERM(D, Y, losses.Logistic), ValueError, "Make an object of the class: Logistic(...)"),
+    (lambda: ERM(D, Y, "Logistic"), ValueError, "Did you mean 'logistic'?"),
+    (lambda: ERM(D, Y, positive="yes"), TypeError, "positive must be True or False, got 'yes'"),
+    (lambda: ERM(D * 1e200, Y), ValueError, "squared norm overflows; scale its features"),
+    (lambda: solve(D, Y), TypeError, "make one: solve(ERM(X, y, loss, penalty, alpha))"),
     (lambda: ERM(D, Y, "logstic"), ValueError, "Did you mean 'logistic'?"),
     (lambda: ERM(D, Y, "loss"), ValueError, "loss must be one of 'hinge', 'smoothed_hinge'"),
     (
@@ -67,7 +80,11 @@ BAD = [
     (lambda: ERM(D, Y, sample_weight=np.zeros(40)), ValueError, "sample_weight is zero everywhere"),
     (lambda: ERM(D, Y, sample_weight=np.ones(3)), ValueError, "sample_weight must have length 40"),
     (lambda: ERM(D, Y, sample_weight=np.full(40, np.nan)), ValueError, "sample_weight contains"),
-    (lambda: solve(ERM(D, Y), "sgd"), ValueError, "method must be one of 'apcg', 'sdca', 'afg'"),
+    (
+        lambda: solve(ERM(D, Y), "sgd"),
+        ValueError,
+        "method must be one of 'apcg', 'sdca', 'afg', 'auto'",
+    ),
     (lambda: solve(D), TypeError, "problem must be an apcg.ERM, got ndarray"),
     (lambda: solve(ERM(D, Y), tol=-1), ValueError, "tol must be in [0, inf), got -1"),
     (lambda: solve(ERM(D, Y), max_epochs=1.5), TypeError, "max_epochs must be an integer"),
@@ -77,8 +94,16 @@ BAD = [
     (lambda: solve(ERM(D, Y), mu=2), ValueError, "mu must be in [0, 1], got 2"),
     (lambda: solve(ERM(D, Y), "sdca", mu=0.1), ValueError, 'parameter of method "apcg" only'),
     (lambda: solve(ERM(D, Y, "hinge"), "afg"), ValueError, "needs a smooth loss"),
-    (lambda: ERM(D, Y).primal(np.zeros(3)), ValueError, "w must have length 12, got length 3"),
-    (lambda: ERM(D, Y).dual(np.zeros(3)), ValueError, "x must have length 40, got length 3"),
+    (
+        lambda: ERM(D, Y).primal(np.zeros(3)),
+        ValueError,
+        "w must have length 12 (one entry for each column of X)",
+    ),
+    (
+        lambda: ERM(D, Y).dual(np.zeros(3)),
+        ValueError,
+        "x must have length 40 (one entry for each row of X)",
+    ),
     (lambda: ERM(D, Y, penalty="l1").gap(np.zeros(40)), ValueError, "omega(x) has no meaning"),
 ]
 
@@ -208,14 +233,20 @@ def test_one_regression_sample():
 
 @pytest.mark.parametrize("method", ["apcg", "sdca"])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic"])
-def test_memory(method, loss):
-    """A CSR float64 X costs under 10 (n + d) doubles on top of itself, at the peak."""
+@pytest.mark.parametrize("weighted", [False, True])
+def test_memory(method, loss, weighted):
+    """A CSR float64 X costs under 10 (n + d) doubles on top of itself, at the peak.
+
+    Sample weights add themselves and a sigma_i for each sample.
+    """
     M, y = text_like(n=20_000, d=5_000, nonzeros=60)
     assert not M.has_sorted_indices  # which is no reason to copy it
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
     tracemalloc.start()
     try:
-        solve(ERM(M, y, loss, "l2", 1e-5), method, max_epochs=6, check_every=2, random_state=0)
+        p = ERM(M, y, loss, "l2", 1e-5, sample_weight=weights)
+        solve(p, method, max_epochs=6, check_every=2, random_state=0)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 10 * 8 * (20_000 + 5_000)
+    assert peak < (12 if weighted else 10) * 8 * (20_000 + 5_000)

@@ -1,6 +1,7 @@
 """`solve`: certificates, agreement with independent solvers, stopping."""
 
 import math
+import pickle
 import signal
 
 import numpy as np
@@ -11,7 +12,7 @@ from erm_problems import LOSSES, SMOOTH, data, problem, text_like
 
 from apcg import ERM, solve
 
-METHODS = ("apcg", "sdca", "afg")
+METHODS = ("apcg", "sdca", "afg", "auto")
 
 
 def possible(loss, penalty, method):
@@ -34,7 +35,7 @@ CASES = [
 def test_every_answer_is_certified(loss, penalty, method, positive):
     p = problem(loss, penalty, 0.02, weighted=True, positive=positive)
     # without strong convexity the accelerated methods have the rate 1/k^2
-    linear = p.loss.gamma and (penalty != "l1" or method == "sdca")
+    linear = p.loss.gamma and (penalty != "l1" or method in ("sdca", "auto"))
     tol = 1e-8 if linear else 1e-4
     r = solve(p, method, tol=tol, max_epochs=20_000, random_state=0)
     assert r.converged, r.status
@@ -124,10 +125,24 @@ def test_warm_start(method):
     cold = solve(p, method, tol=1e-8, max_epochs=10_000, random_state=0)
     start = cold.w if method == "afg" else cold.x
     kept = start.copy()
-    warm = solve(p, method, tol=1e-8, x0=start, random_state=0)
-    assert warm.epochs == 0
-    assert warm.converged
+    for given in (start, cold):
+        warm = solve(p, method, tol=1e-8, x0=given, random_state=0)
+        assert warm.epochs == 0
+        assert warm.converged
     np.testing.assert_array_equal(start, kept)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_going_on_from_an_earlier_solution(method):
+    """Whichever of x and w the method starts from; of a neighbouring problem too."""
+    p, q = problem("logistic", "l1", 0.02), problem("logistic", "l2", 0.02)
+    for problem_ in (p, q):
+        cold = solve(problem_, method, tol=1e-5, random_state=0)
+        warm = solve(problem_, method, tol=1e-5, x0=cold, random_state=0)
+        assert warm.epochs == 0
+    near = problem("logistic", "l2", 0.018)
+    warm = solve(near, method, tol=1e-5, x0=cold, random_state=0)
+    assert warm.trace["gap"][0] < 0.1 * solve(near, method, max_epochs=0).gap
 
 
 def test_infeasible_start():
@@ -226,6 +241,11 @@ def test_apcg_is_ahead_when_lambda_is_small_and_level_when_it_is_not():
 
 def test_repr_says_what_matters():
     r = solve(problem("logistic"), random_state=0)
+    again = pickle.loads(pickle.dumps(r))
+    assert again.gap == r.gap
+    assert r != again  # arrays inside: identity, not an error
+    (line,) = r.trace.plot().get_lines()
+    assert np.isfinite(line.get_ydata()).all()
     assert "gap=" in repr(r)
     assert "converged" in repr(r)
     assert r.trace.columns == ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts")

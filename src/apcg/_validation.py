@@ -102,6 +102,7 @@ def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
             A = sp.csr_matrix(
                 (A.data, A.indices.astype(wide), A.indptr.astype(wide)), shape=A.shape
             )
+        _check_structure(A, name)
         seen = np.full(A.shape[1], -1, dtype=np.intp)
         if matrix.has_duplicates(A.indices, A.indptr, seen):
             A = A.copy()
@@ -138,6 +139,17 @@ def _place(columns: Columns, k: int, transpose: bool) -> str:
     else:
         i, j = divmod(k, columns.n_rows)
     return "row {}, column {}".format(*((j, i) if transpose else (i, j)))
+
+
+def _check_structure(A: Any, name: str) -> None:
+    """SciPy does not look at the indices it is given, and the kernels trust them."""
+    indices, indptr = A.indices, A.indptr
+    sound = indptr[0] == 0 and indptr[-1] <= indices.size and bool(np.all(np.diff(indptr) >= 0))
+    if not sound or (indices.size and (indices.min() < 0 or indices.max() >= A.shape[1])):
+        raise ValueError(
+            f"{name} is a broken sparse matrix: its index arrays point outside its shape "
+            f"{A.shape}. Look at how it was made; .check_format(full_check=True) says more."
+        )
 
 
 def is_sparse(x: Any) -> bool:
@@ -255,8 +267,10 @@ def choice(value: Any, name: str, known: Sequence[str]) -> str:
     """One of the known names; the error lists them and the nearest."""
     if isinstance(value, str) and value in known:
         return value
-    near = get_close_matches(str(value), known, n=1)
+    near = get_close_matches(str(value).casefold(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if isinstance(value, type):
+        hint = f" Make an object of the class: {value.__name__}(...)."
     names = ", ".join(repr(k) for k in known)
     raise ValueError(f"{name} must be one of {names}; got {value!r}.{hint}")
 

@@ -43,6 +43,7 @@ def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
 
 def of_primal(problem: ERM, w: Vector, z: Vector | None = None) -> Certificate:
     """From a primal point w alone; or quicker, with the method's own z = X w."""
+    exact = z is None
     z = problem.predictions(w) if z is None else z
-    x, v = problem.dual_point(z)
+    x, v = problem.dual_point(z, exact=exact)
     return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v))

@@ -28,7 +28,11 @@ from .problem import Composite
 
 
 class ERM:
-    """minimize P(w) = (1/n) sum_i s_i phi_i(A_i' w) + alpha g(w)
+    """minimize P(w) = the mean over i of s_i phi(a_i' w, y_i) + alpha g(w)
+
+    phi is the loss of sample a_i (a row of X) with label y_i, s_i its weight (1 without
+    `sample_weight`), g the penalty. There is no intercept: append a column of ones to X for one
+    that is penalised like the rest.
 
     Parameters
     ----------
@@ -39,19 +43,31 @@ class ERM:
         "epsilon_insensitive", or an object of `apcg.losses`.
     penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
         or an object of `apcg.penalties`, which is then g.
-    alpha : the paper's lambda, positive.
-    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out.
+    alpha : the paper's lambda, positive. For the C of scikit-learn's LinearSVC and
+        LogisticRegression it is 1/(C n); for Lasso and ElasticNet it is their alpha.
+    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out (their
+        x_i is 0).
     l1_ratio : for "elasticnet".
     positive : keep w >= 0.
 
     Attributes
     ----------
-    n, d : samples (of positive weight) and features
+    n, d : samples of positive weight, features
+    n_samples : all rows of X, the length of x
     L : the constants L_i of the coordinates that are solved for
-    R : max_i sqrt(s_i)|A_i|, the paper's R
-    mu : lambda gamma n/(R^2 + lambda gamma n), the convexity parameter of Theorem 2
-    condition_number : R^2/(lambda gamma)
+    R : max_i sqrt(s_i)|a_i|, the paper's R
+    mu : alpha gamma n/(R^2 + alpha gamma n), the convexity parameter of Theorem 2
+    condition_number : R^2/(alpha gamma)
     dual_form : whether g is strongly convex, so that the dual is solved
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> problem = ERM(X, [1, 1, -1, -1], loss="hinge", alpha=0.1)
+    >>> problem.primal(np.zeros(2)), problem.dual(np.zeros(4))
+    (1.0, 0.0)
     """
 
     def __init__(
@@ -67,7 +83,9 @@ class ERM:
         positive: bool = False,
     ) -> None:
         self.loss = losses.by_name(loss)
-        self.alpha = check.number(alpha, "alpha", low=0.0, open_low=True)
+        self.alpha = check.number(
+            alpha, "alpha", low=0.0, open_low=True, hint="for next to no penalty take 1e-8, say"
+        )
         self.samples = check.by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
         self.y = self.loss.check_labels(y, self.n_samples)
@@ -75,6 +93,11 @@ class ERM:
         self.g = _regulariser(penalty, l1_ratio, positive, self.d)
         self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
         self.dual_form = bool(np.min(self.g[1]) > 0)
+        if not math.isfinite(self.R):
+            raise ValueError(
+                "X has rows whose squared norm overflows; scale its features (to a standard "
+                "deviation of 1, say)."
+            )
         if not self.dual_form:
             self._check_primal_form()
 
@@ -100,7 +123,6 @@ class ERM:
         """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
         return self.alpha * float(np.min(self.g[1]))
 
-    @cached_property
     def _squared_norms(self) -> Vector:
         """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
         b = self.g[1]
@@ -111,7 +133,7 @@ class ERM:
     @cached_property
     def R(self) -> float:
         """max_i sqrt(s_i)|A_i|"""
-        return math.sqrt(float(np.max(self.weights * self._squared_norms)))
+        return math.sqrt(float(np.max(self.weights * self._squared_norms())))
 
     @property
     def mu(self) -> float:
@@ -143,7 +165,7 @@ class ERM:
 
     def primal(self, w: Any) -> float:
         """P(w)"""
-        w = check.vector(w, self.d, "w")
+        w = check.vector(w, self.d, "w", each="column of X")
         return self.primal_from(w, self.predictions(w))
 
     def primal_from(self, w: Vector, z: Vector) -> float:
@@ -162,7 +184,7 @@ class ERM:
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
-        x = check.vector(x, self.n_samples, "x")
+        x = check.vector(x, self.n_samples, "x", each="row of X")
         return self.dual_from(x, self.combine(x))
 
     def combine(self, x: Vector) -> Vector:
@@ -172,7 +194,7 @@ class ERM:
 
     def dual_from(self, x: Vector, v: Vector) -> float:
         """D(x), given v = A x/(lambda n)."""
-        total = -self.loss.arrays.total_conjugate(x, self.weights)
+        total = 0.0 - self.loss.arrays.total_conjugate(x, self.weights)
         if not self.loss.margin:
             total += float(self.y @ x)
         return float(total / self.n - self.alpha * self._conjugate_g(v))
@@ -209,29 +231,38 @@ class ERM:
                 "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
                 "gradient. The primal is solved instead; see r.w."
             )
-        return self.grad_conjugate_g(self.combine(check.vector(x, self.n_samples, "x")))
+        return self.grad_conjugate_g(
+            self.combine(check.vector(x, self.n_samples, "x", each="row of X"))
+        )
 
     def gap(self, x: Any, w: Any = None) -> float:
         """P(w) - D(x) >= 0, with w = omega(x) unless given."""
-        x = check.vector(x, self.n_samples, "x")
+        x = check.vector(x, self.n_samples, "x", each="row of X")
         w = self.omega(x) if w is None else w
         return self.primal(w) - self.dual(x)
 
-    def dual_point(self, z: Vector) -> tuple[Vector, Vector]:
+    def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
         """A feasible x from predictions z = X w, and v = A x/(lambda n).
 
-        x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1).
+        x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1). With
+        `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
         """
-        slope = self.loss.arrays.derivative(self.loss.argument(z, self.y))
-        x = -self.weights * slope
+        x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
         v = self.combine(x)
+        slack = 1e-12  # of what rounding may add to v
+        while (excess := self._excess(v)) > 1:
+            x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
+            if not exact:
+                break
+            v, slack = self.combine(x), 100 * slack
+        return x, v
+
+    def _excess(self, v: Vector) -> float:
+        """How many times v is outside the domain of g*; at most 1 if it is inside."""
         a, b, lower, upper = self.g
         over = np.where((b == 0) & (upper == np.inf), v, 0.0)
         under = np.where((b == 0) & (lower == -np.inf), -v, 0.0)
-        excess = np.max(np.maximum(over, under) / np.where(a > 0, a, np.inf), initial=0.0)
-        # a little more, so that A x, summed in another order, is within the bound as well
-        shrink = 1.0 / (float(excess) * (1 + 1e-12)) if excess > 1 - 1e-12 else 1.0
-        return x * shrink, v * shrink
+        return float(np.max(np.maximum(over, under) / np.where(a > 0, a, np.inf), initial=0.0))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -241,13 +272,13 @@ class ERM:
         argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T), where
         Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
         """
-        x = check.vector(x, self.n_samples, "x")
+        x = check.vector(x, self.n_samples, "x", each="row of X")
         z = self.predictions(self.omega(x))
         gradient = (self.loss.argument(z, self.y)) / self.n
         # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
         kept = np.broadcast_to(self.weights > 0, x.shape)
         s = np.where(kept, self.weights, 1.0)
-        c = self.strong_convexity * self.n**2 / self.spectral_norm**2
+        c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
         step = c / self.n
         shrink = 1 + self.loss.gamma * step
         v = (x / s - c * gradient) / shrink
@@ -260,14 +291,15 @@ class ERM:
         a_i is the point of the subdifferential of phi_i* at -x_i/s_i nearest to A_i' w. Infinite
         for a loss that is not smooth.
         """
-        x = check.vector(x, self.n_samples, "x")
-        if self.loss.gamma == 0:
+        x = check.vector(x, self.n_samples, "x", each="row of X")
+        if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
         z = self.predictions(self.omega(x))
         m = self.loss.argument(z, self.y)
         s = np.broadcast_to(self.weights, x.shape)
         kept = s > 0
-        a = self.loss.nearest_conjugate_slope(x[kept] / s[kept], m[kept])
+        inside = np.clip(x[kept] / s[kept], *self.loss.domain)  # a rounding may be outside
+        a = self.loss.nearest_conjugate_slope(inside, m[kept])
         return float(np.sum(s[kept] * (m[kept] - a) ** 2) / (2 * self.n * self.loss.gamma))
 
     # ---- the problem as the kernels solve it ----------------------------------------------------
@@ -275,7 +307,13 @@ class ERM:
     @cached_property
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
-        return self._dual() if self.dual_form else self._primal()
+        form = self._dual() if self.dual_form else self._primal()
+        if not np.isfinite(form.L).all():
+            raise ValueError(
+                f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
+                "features, or take a larger alpha."
+            )
+        return form
 
     def _dual(self) -> Composite:
         """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest."""
@@ -286,12 +324,12 @@ class ERM:
         else:
             theta = np.column_stack(np.broadcast_arrays(a, b, lower, upper))
             outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=theta)
-        s = np.where(self.weights > 0, self.weights, 1.0)
+        s = self.weights if self.weights.all() else np.where(self.weights > 0, self.weights, 1.0)
         f = _Smooth(
             self.samples,
             outer,
             1 / (self.strong_convexity * n**2),
-            self._squared_norms,
+            self._squared_norms(),
             sign=self.y if self.loss.margin else None,
             c=None if self.loss.margin else -self.y / n,
             sigma=gamma / (n * s) if s.size > 1 else gamma / n,
@@ -302,7 +340,7 @@ class ERM:
         return Composite(f, _Terms(terms), self.n_samples)
 
     def _primal(self) -> Composite:
-        """The third row of the design's table: coordinates are weights, h_i = s_i phi_i/n."""
+        """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
         a, b, lower, upper = self.g
         features = check.by_coordinate(self.samples.stored, "X")
         outer = Outer(
@@ -361,15 +399,17 @@ def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
     """Weights that sum to the number n of samples that have any, and n; [1.0] if all are equal."""
     if sample_weight is None:
         return np.ones(1), n_samples
-    weights = check.vector(sample_weight, n_samples, "sample_weight")
+    weights = check.vector(sample_weight, n_samples, "sample_weight", each="row of X")
     if weights.min() < 0:
         raise ValueError(
             f"sample_weight must not be negative, got {weights.min():g} at {int(weights.argmin())}."
         )
-    n = int(np.count_nonzero(weights))
-    if n == 0:
+    if weights.max() == 0:
         raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
-    return weights * (n / weights.sum()), n
+    weights = weights / weights.max()  # only ratios matter; the sum cannot overflow now
+    n = int(np.count_nonzero(weights))
+    weights *= n / weights.sum()
+    return weights, n
 
 
 def _regulariser(
@@ -377,6 +417,8 @@ def _regulariser(
 ) -> tuple[Vector, Vector, Vector, Vector]:
     """(a, b, lower, upper) of g, each of length one or d."""
     ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
+    if not isinstance(positive, bool | np.bool_):
+        raise TypeError(f"positive must be True or False, got {positive!r}.")
     if isinstance(penalty, Penalty):
         size = penalty.size
         if not hasattr(penalty, "_parameters") or penalty.is_block:

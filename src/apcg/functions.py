@@ -10,6 +10,7 @@ If it likes it has `mu`, its convexity parameter relative to |.|_L.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -72,7 +73,7 @@ class LinearComposite:
                 f"h must be a functions.Custom (scalar value and derivative), got {h!r}."
             )
         self._h = h
-        self._set(check.by_coordinate(A, "A"), h.smoothness, c=c, sigma=sigma)
+        self._set(check.by_coordinate(A, "A"), h.smoothness, c=deepcopy(c), sigma=deepcopy(sigma))
 
     def _set(
         self,
@@ -90,11 +91,11 @@ class LinearComposite:
         self.smoothness = smoothness  # of every h_j
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
-        self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate").copy()
+        self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate")
         self.sigma = np.atleast_1d(
             check.number(sigma, "sigma", low=0.0)
             if np.ndim(sigma) == 0
-            else check.vector(sigma, N, "sigma", each="coordinate").copy()
+            else check.vector(sigma, N, "sigma", each="coordinate")
         )
         if self.sigma.min() < 0:
             raise ValueError(f"sigma must not be negative, got {self.sigma.min():g}.")
@@ -150,7 +151,8 @@ class LinearComposite:
     def lipschitz(self, members: Index | None = None, starts: Index | None = None) -> Vector:
         """L_i for each coordinate, or for each block of the partition."""
         if members is None or starts is None:
-            return self.smoothness * self._diagonal() + self.sigma
+            with np.errstate(over="ignore"):  # an L_i that is not finite is found by who uses it
+                return self.smoothness * self._diagonal() + self.sigma
         sigma = np.broadcast_to(self.sigma, self.n_coordinates)
         blocks = [members[a:b] for a, b in pairwise(starts)]
         return np.array([self._block_constant(m) + sigma[m].max() for m in blocks])
@@ -182,7 +184,7 @@ class LeastSquares(LinearComposite):
     def __init__(self, A: Any, b: Any, sigma: Any = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
         shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
-        self._set(columns, 1.0, shift=shift, sigma=sigma)
+        self._set(columns, 1.0, shift=shift, sigma=deepcopy(sigma))
 
     def _make(self) -> Outer:
         return Outer("square")
@@ -201,7 +203,7 @@ class Logistic(LinearComposite):
                 "np.where(y == positive, 1, -1), with the label that is to be 1."
             )
         self._labels = labels.copy()
-        self._set(columns, 0.25, sigma=sigma)
+        self._set(columns, 0.25, sigma=deepcopy(sigma))
 
     def _make(self) -> Outer:
         return Outer("logistic", sign=self._labels)
@@ -218,7 +220,7 @@ class Quadratic(LinearComposite):
         if (Q is None) == (factor is None):
             raise ValueError("Give Q or factor (with Q = factor' factor), one of the two.")
         if factor is not None:
-            self._set(check.by_coordinate(factor, "factor"), 1.0, c=c)
+            self._set(check.by_coordinate(factor, "factor"), 1.0, c=deepcopy(c))
             return
         columns = check.by_row(Q, "Q")
         N = columns.n_coordinates
@@ -232,7 +234,7 @@ class Quadratic(LinearComposite):
             )
         _check_minors(columns.stored)
         self._given_Q = True
-        self._set(columns, 1.0, c=c)
+        self._set(columns, 1.0, c=deepcopy(c))
 
     _given_Q = False
 
@@ -268,6 +270,8 @@ class Quadratic(LinearComposite):
 def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
     """|diag(scale) B|_2^2 for all the stored rows B, by Lanczos, not less than the true value."""
     n, rows = columns.n_coordinates, columns.n_rows
+    if not columns.data.any():
+        return 0.0
     if n <= rows:
         shape, product = n, lambda u: scale * columns.transpose_dot(columns.dot(scale * u))
     else:

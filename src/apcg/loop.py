@@ -36,11 +36,11 @@ class Method(Protocol):
 class Check:
     """A point looked at: what decides, what ranks, and what is recorded."""
 
-    x: Vector
+    x: Vector = field(repr=False)
     measure: float  # converged when it is at most the target
     merit: float  # the smaller the better
     columns: dict[str, float]
-    w: Vector | None = None  # the primal point that goes with x, in ERM
+    w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0
     seconds: float = 0.0
@@ -185,7 +185,8 @@ class _Loop:
         reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
-        self.bar.set_postfix({k: f"{v:.2e}" for k, v in check.columns.items()}, refresh=False)
+        shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
+        self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
         stop = not final and self._ask(check)
         if reached:
             raise _Stop(self._status("converged"))
@@ -226,8 +227,8 @@ class _Loop:
             code,
             {
                 "converged": f"converged after {self.epoch} epochs: {m:.2e} <= {target:.2e}.",
-                "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or start "
-                "from this x.",
+                "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or go on "
+                "from this answer by x0.",
                 "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or "
                 "start from this x.",
                 "precision": f"stopped as far as double precision goes, {after}: what is left is "

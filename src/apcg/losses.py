@@ -95,6 +95,7 @@ class Loss:
         return np.clip(m, low, high)
 
     def argument(self, z: Any, y: Any) -> Any:
+        """The margin m = y z or the residual r = z - y."""
         z = np.asarray(z, dtype=float)
         if y is None:
             return z
@@ -102,15 +103,18 @@ class Loss:
 
     def check_labels(self, y: Any, n: int) -> Vector:
         """The labels as float64, or an error that says what they should be."""
-        labels = check.vector(y, n, "y")
+        cure = "map your classes to -1 and 1, for example np.where(y == positive_class, 1, -1)"
+        given = np.asarray(y)
+        if self.margin and given.dtype.kind in "OUST":
+            raise TypeError(f"y must hold the labels -1 and 1, got dtype {given.dtype}; {cure}.")
+        labels = check.vector(y, n, "y", each="row of X").copy()
         if self.margin:
             found = np.unique(labels)
             if not np.isin(found, (-1.0, 1.0)).all():
                 shown = ", ".join(f"{v:g}" for v in found[:5])
                 raise ValueError(
                     f"loss {self.name!r} takes the labels -1 and 1 only, got {shown}"
-                    f"{', ...' if found.size > 5 else ''}; map your classes to -1 and 1, for "
-                    "example np.where(y == positive_class, 1, -1)."
+                    f"{', ...' if found.size > 5 else ''}; {cure}."
                 )
             if found.size < 2:
                 raise ValueError(
@@ -227,7 +231,8 @@ class StronglyConvex(Loss):
     kernel = "perturbed"
     domain = (-math.inf, math.inf)
 
-    def __init__(self, loss: Loss, eta: float) -> None:
+    def __init__(self, loss: Any, eta: float) -> None:
+        loss = by_name(loss)
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
         self.loss = loss
@@ -235,6 +240,9 @@ class StronglyConvex(Loss):
         self.name = f"{loss.name} + t^2/(2 eta)"
         self.margin = loss.margin
         self.gamma = 1 / (1 / loss.gamma + 1 / self.eta)
+
+    def __repr__(self) -> str:
+        return f"StronglyConvex({self.loss!r}, eta={self.eta!r})"
 
     @property
     def theta(self) -> tuple[float, ...]:

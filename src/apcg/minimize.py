@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from . import _validation as validate
-from ._validation import Index, Vector
+from ._validation import Vector
 from .loop import CHUNK, Check, Method, Options, run
 from .methods.apcg import APCG
 from .methods.direct import Direct
-from .problem import Composite
+from .problem import Composite, settle_zero_blocks
 from .result import Result
 from .sequences import Sequence
 
@@ -165,38 +165,6 @@ def _plan(
         if mu == 0 and np.min(problem.psi_convexity) > 0:
             problem, mu = problem.moved()
     return problem, Sequence.choose(n, mu, gamma0)
-
-
-def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
-    """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); others are sampled."""
-    zero = np.flatnonzero(problem.L == 0)
-    if zero.size:
-        start = start.copy()
-        linear = problem.gradient(start)  # constant in these blocks
-        for i in zero:
-            b = problem.block(int(i))
-            start[b] = _minimizer(problem, int(i), start[b], linear[b])
-    return np.flatnonzero(problem.L > 0).astype(np.intp), start
-
-
-def _minimizer(problem: Composite, i: int, x: Any, c: Any) -> Any:
-    """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound.
-
-    If there is no minimum, x grows with the step; if there is one, x tends to it.
-    """
-    size = np.max(np.abs(x))
-    for power in range(0, 61, 3):
-        step = 10.0**power
-        before, x = x, problem.prox(i, x - step * c, step)
-        size = max(size, np.max(np.abs(x)))
-        if np.all(np.isfinite(x)) and np.max(np.abs(x - before)) <= 1e-14 * size:
-            return x
-    if np.all(np.isfinite(x)) and np.max(np.abs(x)) <= 10 * np.max(np.abs(before)):
-        return x  # as well as the prox knows it
-    raise ValueError(
-        f"The problem is unbounded below: block {i} has no curvature (a zero column of A), and "
-        "psi has no minimum over it. Remove the column, or add a penalty or bounds."
-    )
 
 
 def _check_every(problem: Composite) -> int:

@@ -257,7 +257,6 @@ class _Ball(_Parametric):
     is_block = True
 
 
-
 class GroupL2(_Ball):
     """psi_i(x) = alpha_i |x|_2 for a block x; alpha a number, or one for each block."""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _validation as check
 from ._kernels.coordinate import Model
-from ._validation import Vector
+from ._validation import Index, Vector
 from .functions import LinearComposite
 from .penalties import Penalty, Zero
 from .theory import moved_convexity
@@ -132,7 +132,7 @@ class Composite:
     def psi_value(self, x: Vector) -> float:
         """Psi(x)"""
         if self.known_psi and not self.psi.is_block:
-            return float(self.psi.value(x))
+            return float(self.psi.terms.value(x))
         return math.fsum(float(self.psi.value(x[self.block(i)], i)) for i in range(self.n))
 
     def partial_gradient(self, i: int, x: Vector) -> Any:
@@ -289,3 +289,35 @@ class _Moved:
     def prox(self, v: Any, step: float, i: int) -> Any:
         r = 1 - self.moved * step
         return self.psi.prox(v / r, step / r, i)
+
+
+def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:
+    """Blocks with L_i = 0 go to the minimiser of <c_i, x_i> + psi_i(x_i); others are sampled."""
+    zero = np.flatnonzero(problem.L == 0)
+    if zero.size:
+        start = start.copy()
+        linear = problem.gradient(start)  # constant in these blocks
+        for i in zero:
+            b = problem.block(int(i))
+            start[b] = _minimizer(problem, int(i), start[b], linear[b])
+    return np.flatnonzero(problem.L > 0).astype(np.intp), start
+
+
+def _minimizer(problem: Composite, i: int, x: Any, c: Any) -> Any:
+    """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound.
+
+    If there is no minimum, x grows with the step; if there is one, x tends to it.
+    """
+    size = np.max(np.abs(x))
+    for power in range(0, 61, 3):
+        step = 10.0**power
+        before, x = x, problem.prox(i, x - step * c, step)
+        size = max(size, np.max(np.abs(x)))
+        if np.all(np.isfinite(x)) and np.max(np.abs(x - before)) <= 1e-14 * size:
+            return x
+    if np.all(np.isfinite(x)) and np.max(np.abs(x)) <= 10 * np.max(np.abs(before)):
+        return x  # as well as the prox knows it
+    raise ValueError(
+        f"The problem is unbounded below: block {i} has no curvature (a zero column of A), and "
+        "psi has no minimum over it. Remove the column, or add a penalty or bounds."
+    )

@@ -1,4 +1,4 @@
-"""What a solver gives back: `Result`, with a `Status` that advises and a `Trace` of the way."""
+"""What a solver gives back: `Result` or `Solution`, a `Status` that advises, a `Trace`."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Result:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class Solution:
     """The answer of `solve`: P(w*) is in [dual, primal].
 
@@ -136,8 +136,11 @@ class Solution:
     status     why it stopped, in words; `status.code` for programs
     converged  whether gap <= tol |primal|
     epochs     passes over the data
+    seconds    of wall time
     trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts
+    method     as it was asked for
     side       "dual" or "primal", whose coordinates the method moved
+    mu         of APCG, relative to |.|_L; with "auto" the last one, with "sdca" 1, "afg" nan
     """
 
     w: Vector

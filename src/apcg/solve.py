@@ -16,7 +16,7 @@ from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.sdca import SDCA
-from .minimize import settle_zero_blocks
+from .problem import settle_zero_blocks
 from .result import Solution
 from .sequences import Sequence
 
@@ -52,9 +52,10 @@ def solve(
         "sdca", exact coordinate ascent of the dual; "auto", between the two, with a mu that follows
         the rate; "afg", accelerated full gradient with line search on the primal.
     tol : the relative duality gap to stop at.
-    max_epochs : passes over the data. AFG counts a pass for each trial of its line search.
-    x0 : a dual feasible start for "apcg" and "sdca"; for "afg", and for penalties that are solved
-        in the primal ("l1"), a start w. None is zero.
+    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, and
+        finishes the one it is in.
+    x0 : an earlier `Solution` to go on from; or a dual feasible x for "apcg", "sdca" and "auto";
+        or for "afg", and for penalties that are solved in the primal ("l1"), a w. None is zero.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
     sampling : "permutation" (each coordinate once a pass) or "uniform" (as in the theorems).
@@ -66,15 +67,29 @@ def solve(
     Returns
     -------
     Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], "logistic", alpha=0.1), random_state=0)
+    >>> r.converged, bool(r.gap <= 1e-6 * r.primal)
+    (True, True)
     """
     if not isinstance(problem, ERM):
-        raise TypeError(f"problem must be an apcg.ERM, got {type(problem).__name__}.")
+        raise TypeError(
+            f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
+            "solve(ERM(X, y, loss, penalty, alpha))."
+        )
     validate.choice(method, "method", METHODS)
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
+    if isinstance(x0, Solution):
+        x0 = x0.x if problem.dual_form and method != "afg" else x0.w
     monitor = _afg(problem, x0) if method == "afg" else _coordinate(problem, method, x0, mu)
     monitor.tol = options.tol
     best, status, trace, epochs = run(
@@ -86,28 +101,28 @@ def solve(
         work=0 if method == "afg" else problem.samples.nnz,
         check_every=options.check_every or monitor.check_every,
     )
-    assert best.w is not None
+    final = monitor.of_best(best, status.converged)
     return Solution(
-        best.w,
-        best.x,
-        best.columns["primal"],
-        best.columns["dual"],
+        final.w,
+        final.x,
+        final.primal,
+        final.dual,
         status,
         epochs,
         float(trace["seconds"][-1]) if len(trace) else 0.0,
         trace,
         method,
         monitor.side,
-        monitor.mu,
+        float(trace["mu"][-1]) if len(trace) else monitor.mu,
     )
 
 
 def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monitor:
-    form = problem.form
+    form, left_out = problem.form, _left_out(problem)
     start = np.zeros(form.N)
     if x0 is not None:
         start = validate.vector(x0, form.N, "x0").copy()
-        if not math.isfinite(form.psi_value(start)) or np.any(start[_left_out(problem)] != 0):
+        if not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
             where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
             raise ValueError(
                 f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
@@ -116,9 +131,8 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
     elif not problem.dual_form:
         start = np.clip(start, problem.g[2], problem.g[3])
     sampled, start = settle_zero_blocks(form, start)
-    keep = np.ones(form.N, dtype=bool)
-    keep[_left_out(problem)] = False
-    sampled = sampled[keep[sampled]]
+    start[left_out] = 0.0
+    sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
     if method == "sdca":
         return _Monitor(problem, SDCA(form, start), sampled, 1.0)
     n = max(sampled.size, 1)
@@ -143,10 +157,14 @@ def _afg(problem: ERM, x0: Any) -> _Monitor:
             f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
             '"sdca", or the loss "smoothed_hinge".'
         )
-    start = np.zeros(problem.d) if x0 is None else validate.vector(x0, problem.d, "x0")
-    start = np.clip(start, problem.g[2], problem.g[3])
+    _, _, lower, upper = problem.g
+    start = np.clip(np.zeros(problem.d), lower, upper)
+    if x0 is not None:
+        start = validate.vector(x0, problem.d, "x0", each="column of X")
+        if np.any(start < lower) or np.any(start > upper):
+            raise ValueError("x0 must be within the bounds of the penalty.")
     method = AFG(problem, start)
-    return _Monitor(problem, method, np.zeros(1, dtype=np.intp), method.mu)
+    return _Monitor(problem, method, np.zeros(1, dtype=np.intp), math.nan)
 
 
 class _Monitor:
@@ -157,19 +175,21 @@ class _Monitor:
         self.on_primal = isinstance(method, AFG) or not problem.dual_form
         self.side = "primal" if self.on_primal else "dual"
         self.tol = 0.0
-        self._best, self._best_at, self._looks = math.inf, 0, 0
+        self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
 
     def examine(self) -> Check:
         """The certificate of the present answer, from p and q; if it would do, from x alone."""
         found = self._certificate(trust=True)
         if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
             found = self._certificate(trust=False)
+            if found.gap > self.tol * abs(found.primal):
+                self._refresh()  # p and q have drifted
         columns = {
             "primal": found.primal,
             "dual": found.dual,
             "gap": found.gap,
-            "mu": getattr(self.method, "mu", self.mu),
-            "restarts": getattr(self.method, "restarts", 0),
+            "mu": self.method.mu if isinstance(self.method, Auto) else self.mu,
+            "restarts": self.method.restarts if isinstance(self.method, Auto) else 0,
         }
         return Check(
             found.x,
@@ -179,6 +199,19 @@ class _Monitor:
             w=found.w,
             exhausted=self._exhausted(found),
         )
+
+    def of_best(self, best: Check, exact: bool) -> Certificate:
+        """The certificate to give back: from x (or w) alone, whatever ended the loop."""
+        assert best.w is not None
+        if exact:
+            return Certificate(best.w, best.x, best.columns["primal"], best.columns["dual"])
+        if self.on_primal:
+            return certificate.of_primal(self.problem, best.w)
+        return certificate.of_dual(self.problem, best.x)
+
+    def _refresh(self) -> None:
+        if not isinstance(self.method, AFG):
+            self.method.refresh()
 
     def _certificate(self, *, trust: bool) -> Certificate:
         p = self.problem
@@ -200,6 +233,10 @@ class _Monitor:
             self._best, self._best_at = found.gap, self._looks
         scale = abs(found.primal) + abs(found.dual)
         stalled = self._looks - self._best_at > max(20, self._looks // 2)
+        if stalled and not self._refreshed:  # is it the drift of p and q?
+            self._refresh()
+            self._refreshed, self._best_at = True, self._looks
+            return False
         return bool(found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale))
 
     @property

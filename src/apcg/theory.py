@@ -1,4 +1,4 @@
-"""The bounds of the paper as functions of numbers. Knows nothing of problems and methods.
+"""The bounds of the paper as functions: of numbers, and in section 5 of what an ERM says of itself.
 
 In all of them n is the number of blocks, mu the convexity parameter of f relative to |.|_L,
 `gap0` is F(x0) - F*, and `R0` is the distance |x0 - x*|_L of equation (R0).
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._validation import choice
+from ._validation import choice, number
 from .sequences import Sequence, largest_gamma0
 
 __all__ = [
@@ -157,6 +157,7 @@ def promised_passes(
     """
     choice(method, "method", ("apcg", "sdca", "afg"))
     choice(measure, "measure", ("dual", "gap", "refined"))
+    epsilon = number(epsilon, "epsilon", low=0.0, open_low=True)
     lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
     if gamma == 0 or lam == 0:
         return math.inf
@@ -167,7 +168,9 @@ def promised_passes(
         "sdca": lambda: (n + kappa, n + kappa if measure == "gap" else 1.0),
         "afg": lambda: (n * math.sqrt(problem.spectral_norm**2 / (lam * gamma * n)), 1.0),
     }[method]()
-    return steps * max(math.log(factor * C / epsilon), 0.0) / n if factor < math.inf else math.inf
+    if factor * C <= epsilon:
+        return 0.0
+    return steps * math.log(factor * C / epsilon) / n if factor < math.inf else math.inf
 
 
 def _certify_factor(problem: Any, measure: str) -> float:

@@ -104,6 +104,16 @@ cdef class State:
         self.t = -kappa
         self.folds += 1
 
+    def at(self, double tau):
+        """v + tau u."""
+        result = np.empty(self.u.shape[0])
+        cdef double[::1] out = result
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(out.shape[0]):
+                out[k] = self.v[k] + tau * self.u[k]
+        return result
+
     def rows(self, double scale):
         """scale (A x - shift), from p and q."""
         result = np.empty(self.pq.shape[0])

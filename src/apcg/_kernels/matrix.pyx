@@ -4,7 +4,6 @@ SciPy and NumPy would copy a float32 matrix to float64 first; these read it as i
 CSR form (row i is the column A_i), or dense with an empty indptr.
 """
 
-from libc.stdint cimport int32_t, int64_t
 from .types cimport index_t, value_t
 
 

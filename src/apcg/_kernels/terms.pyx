@@ -56,8 +56,8 @@ cdef class Outer:
             loss = find(name)
             self.value_, self.derivative_ = loss.value, loss.derivative
         self.owner = owner  # keeps the machine code behind the addresses alive
-        self.weight = np.array(weight, dtype=np.float64, ndmin=1)
-        self.sign = np.array(sign, dtype=np.float64, ndmin=1)
+        self.weight = np.atleast_1d(np.ascontiguousarray(weight, dtype=np.float64))
+        self.sign = np.atleast_1d(np.ascontiguousarray(sign, dtype=np.float64))
         self.theta = np.array(theta, dtype=np.float64, ndmin=2)
         if self.kind != POINTER and self.weight.shape[0] > 1:
             raise ValueError("a quadratic h has one weight for all rows")
@@ -168,18 +168,19 @@ cdef class Psi:
         self.owner = owner
         self.theta = np.array(theta, dtype=np.float64, ndmin=2)
         self.stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
-        self.scale = np.array(scale, dtype=np.float64, ndmin=1)
+        self.scale = np.atleast_1d(np.ascontiguousarray(scale, dtype=np.float64))
         self.scale_stride = 1 if self.scale.shape[0] > 1 else 0
 
-    def value(self, const double[::1] x, const Py_ssize_t[::1] index):
-        """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks."""
+    def value(self, const double[::1] x, const Py_ssize_t[::1] index=None):
+        """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks; index_e = e if None."""
         cdef Py_ssize_t e
+        cdef bint given = index is not None
         cdef double total = 0.0
         if self.is_block:
             return self.block_value_(&x[0], x.shape[0], theta_at(self, index[0]))
         with nogil:
             for e in range(x.shape[0]):
-                total += value_at(self, index[e], x[e])
+                total += value_at(self, index[e] if given else e, x[e])
         return total
 
     def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):

@@ -52,7 +52,7 @@ class AFG:
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
         mean = float(np.mean(np.broadcast_to(squared, problem.n_samples)))
-        self.L = mean / (problem.loss.gamma * problem.n) + self.mu
+        self.L = mean / (problem.loss.gamma * problem.n) + self.mu or 1.0  # f may be constant
         self.gamma = self.L
 
     def epoch(self, order: Index) -> int:
@@ -78,7 +78,7 @@ class AFG:
 
     def _alpha(self) -> float:
         d = self.gamma - self.mu
-        return 2 * self.gamma / (d + math.sqrt(d * d + 4 * self.L * self.gamma))
+        return 2 * self.gamma / (d + math.hypot(d, 2 * math.sqrt(self.L) * math.sqrt(self.gamma)))
 
     def _smooth(self, y: _Point) -> tuple[Vector, float]:
         """grad f and f at y."""

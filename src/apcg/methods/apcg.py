@@ -51,21 +51,28 @@ class APCG:
     @property
     def x(self) -> Vector:
         """x^(k)"""
-        s = self.state
-        return np.asarray(s.v) + (s.t + s.s) * np.asarray(s.u)
+        return self.state.at(self.state.t + self.state.s)
 
     @property
     def z(self) -> Vector:
         """z^(k)"""
-        s = self.state
-        return np.asarray(s.v) + s.t * np.asarray(s.u)
+        return self.state.at(self.state.t)
 
     @property
     def y(self) -> Vector:
         """y^(k), where the next step takes its gradient."""
         s = self.state
         _, _, b, _ = coefficients(s.n, s.mu, s.gamma)
-        return np.asarray(s.v) + (s.t + b * s.s) * np.asarray(s.u)
+        return s.at(s.t + b * s.s)
+
+    def refresh(self) -> None:
+        """Compute p and q anew from u and v: rounding errors gather in them over many steps."""
+        s, f = self.state, self.problem.f
+        pq = np.asarray(s.pq)
+        pq[:, 1] = f.rows(np.asarray(s.v))
+        pq[:, 0] = f.rows(np.asarray(s.u))
+        if f.shift is not None:
+            pq[:, 0] += f.shift
 
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x^(k) less the shift of h), as accumulated in p and q."""

@@ -4,10 +4,11 @@ Where mu-hat is at most the convexity that the problem really has, momentum give
 sqrt(mu-hat) a pass. Where it is larger, the method is over-damped and the rate is about
 mu_eff/sqrt(mu-hat). So the observed rate c tells mu_eff = c sqrt(mu-hat): *follow the rate*.
 
-Over windows of w = ceil(WINDOW/sqrt(mu-hat)) passes let S1 be the fall of F in the last w passes and
-S2 in the w before, and c = log(S2/S1)/w. Then
+Over windows of w = ceil(WINDOW/sqrt(mu-hat)) passes let S1 be the fall of F in the last w passes
+and S2 in the w before, and c = log(S2/S1)/w. Then
 
-    c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), not below the mu of the theorem
+    c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), but not below mu-hat/STEEPEST at a time
+                            (c is noisy), and never below the mu of the theorem
     c <= 0                  mu-hat <- mu-hat/2
     F has risen             restart (z = x) with 4 mu-hat
 
@@ -23,7 +24,7 @@ from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
 
-WINDOW, SAFE, SHRINK, RAISE = 0.2, 0.9, 0.5, 4.0
+WINDOW, SAFE, SHRINK, STEEPEST, RAISE = 0.2, 0.9, 0.5, 16.0, 4.0
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -54,6 +55,10 @@ class Auto:
         """scale (A x less the shift of h)."""
         return self._apcg.rows(scale)
 
+    def refresh(self) -> None:
+        """Compute p and q anew."""
+        self._apcg.refresh()
+
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`; after each whole pass the rule is applied."""
         self._apcg.epoch(order)
@@ -82,7 +87,7 @@ class Auto:
             if c <= 0:
                 self._set(self.mu / 2)
             elif c < SAFE * root:
-                self._set(SHRINK * c * root)
+                self._set(max(SHRINK * c * root, self.mu / STEEPEST))
             self._values = values[-1:]
 
     def _set(self, mu: float) -> None:

@@ -20,6 +20,7 @@ class SDCA:
     """x and the rows r = A x - shift."""
 
     def __init__(self, problem: Composite, x0: Vector) -> None:
+        self.problem = problem
         self._x = x0.copy()
         self._rows = problem.f.rows(x0)
         self._columns, self._model = problem.f.columns.arrays, problem.model()
@@ -33,6 +34,10 @@ class SDCA:
     def x(self) -> Vector:
         """The present answer."""
         return np.array(self._x)
+
+    def refresh(self) -> None:
+        """Compute r anew from x."""
+        self._rows = self.problem.f.rows(self._x)
 
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x less the shift of h), as accumulated."""
