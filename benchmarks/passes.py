@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--data", nargs="+", default=["text"])
     parser.add_argument("--loss", nargs="+", default=["smoothed_hinge"])
     parser.add_argument("--alpha", nargs="+", type=float, default=[1e-4, 1e-5, 1e-6, 1e-7])
-    parser.add_argument("--method", nargs="+", default=["apcg", "sdca", "afg"])
+    parser.add_argument("--method", nargs="+", default=["auto", "apcg", "sdca", "afg"])
     parser.add_argument("--gap", nargs="+", type=float, default=list(GAPS))
     parser.add_argument("--budget", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -64,5 +64,8 @@ def test_passes(file):
     assert passes(1e-4, "apcg") <= passes(1e-4, "sdca") + 2
     assert passes(1e-6, "apcg") <= 0.6 * passes(1e-6, "sdca")
     assert passes(1e-7, "apcg") <= 0.4 * passes(1e-7, "sdca")
+    for alpha in (1e-4, 1e-5, 1e-6, 1e-7):
+        best = min(passes(alpha, m) for m in ("apcg", "sdca"))
+        assert passes(alpha, "auto") <= 1.1 * best + 3
     for alpha in (1e-4, 1e-5):
         assert passes(alpha, "afg") > max(passes(alpha, m) for m in ("apcg", "sdca"))

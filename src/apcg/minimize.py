@@ -10,6 +10,7 @@ from . import _validation as validate
 from ._validation import Vector
 from .loop import CHUNK, Check, Method, Options, run
 from .methods.apcg import APCG
+from .methods.auto import Auto
 from .methods.direct import Direct
 from .problem import Composite, settle_zero_blocks
 from .result import Result
@@ -58,7 +59,9 @@ def minimize(
         too large loses the guarantee, and often converges all the same.
     gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
     blocks : a list of sizes or of index arrays; None makes every coordinate a block.
-    method : "apcg", or "rpcg", the unaccelerated method of the paper's introduction.
+    method : "apcg"; "rpcg", the unaccelerated method of the paper's introduction; or "auto", APCG
+        with a mu between 1 and the given one that follows the observed rate (f and psi of this
+        package only). Where mu is not known, "auto" is the one to try.
     tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the
         prox step of length 1/L_i.
     max_epochs : an epoch is one step for each sampled block, on average.
@@ -83,7 +86,7 @@ def minimize(
     >>> r.converged
     True
     """
-    validate.choice(method, "method", ("apcg", "rpcg"))
+    validate.choice(method, "method", ("apcg", "rpcg", "auto"))
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
@@ -94,7 +97,7 @@ def minimize(
     _check_domain(problem, start)
     sampled, start = settle_zero_blocks(problem, start)
     moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
-    stepper: Method = (APCG if moved.compiled else Direct)(moved, start, sequence)
+    stepper = _stepper(moved, start, sequence, method)
     gradient0 = problem.block_norms(problem.gradient(start))
 
     def examine() -> Check:
@@ -126,6 +129,19 @@ def minimize(
         moved.L,
         method,
     )
+
+
+def _stepper(problem: Composite, start: Vector, sequence: Sequence, method: str) -> Method:
+    if problem.compiled:
+        if method == "auto":
+            return Auto(problem, start, sequence.n, sequence.mu)
+        return APCG(problem, start, sequence)
+    if method == "auto":
+        raise TypeError(
+            'method "auto" needs an f of apcg.functions and a psi of apcg.penalties (Custom for '
+            'your own); with objects of your own take "apcg" and a mu, or "rpcg".'
+        )
+    return Direct(problem, start, sequence)
 
 
 def _start(f: Any, x0: Any) -> Vector:

@@ -16,6 +16,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4},
     "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8},
     "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
+    "auto": {"color": "#7b3294", "linestyle": (0, (1, 1)), "linewidth": 2.4},
     "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
     "afg": {"color": "#6b6b6b", "linestyle": "-.", "linewidth": 1.6},
 }

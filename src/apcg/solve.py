@@ -20,7 +20,7 @@ from .problem import settle_zero_blocks
 from .result import Solution
 from .sequences import Sequence
 
-METHODS = ("apcg", "sdca", "afg", "auto")
+METHODS = ("auto", "apcg", "sdca", "afg")
 
 #: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
 _FLOOR = 16 * np.finfo(float).eps
@@ -30,7 +30,7 @@ _STALL = 1e-9
 
 def solve(
     problem: ERM,
-    method: str = "apcg",
+    method: str = "auto",
     tol: float = 1e-6,
     max_epochs: int = 1000,
     x0: Any = None,
@@ -48,9 +48,10 @@ def solve(
     Parameters
     ----------
     problem : an `ERM`.
-    method : "apcg", Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth);
-        "sdca", exact coordinate ascent of the dual; "auto", between the two, with a mu that follows
-        the rate; "afg", accelerated full gradient with line search on the primal.
+    method : "auto", APCG with a mu that follows the observed rate, from SDCA down to the mu of the
+        theorem; "apcg", Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth);
+        "sdca", exact coordinate ascent of the dual; "afg", accelerated full gradient with line
+        search on the primal.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, and
         finishes the one it is in.

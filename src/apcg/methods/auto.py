@@ -4,8 +4,8 @@ Where mu-hat is at most the convexity that the problem really has, momentum give
 sqrt(mu-hat) a pass. Where it is larger, the method is over-damped and the rate is about
 mu_eff/sqrt(mu-hat). So the observed rate c tells mu_eff = c sqrt(mu-hat): *follow the rate*.
 
-Over windows of w = ceil(WINDOW/sqrt(mu-hat)) passes let S1 be the fall of F in the last w passes
-and S2 in the w before, and c = log(S2/S1)/w. Then
+F is looked at every w = ceil(WINDOW/sqrt(mu-hat)) passes, which costs O(n + d). Let S1 be its fall
+in the last w passes and S2 in the w before, and c = log(S2/S1)/w. Then
 
     c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), but not below mu-hat/STEEPEST at a time
                             (c is noisy), and never below the mu of the theorem
@@ -31,7 +31,7 @@ LEAST = 1e-10
 
 
 class Auto:
-    """APCG, the present mu-hat, and the values F after the passes since it was set."""
+    """APCG, the present mu-hat, and the values of F at the looks since it was set."""
 
     def __init__(self, problem: Composite, x0: Vector, n: int, least: float) -> None:
         self._apcg = APCG(problem, x0, Sequence(n, 1.0, 1.0))
@@ -60,29 +60,28 @@ class Auto:
         self._apcg.refresh()
 
     def epoch(self, order: Index) -> int:
-        """One step on each coordinate of `order`; after each whole pass the rule is applied."""
+        """One step on each coordinate of `order`; the rule is applied at the end of a window."""
         self._apcg.epoch(order)
         self._steps += len(order)
-        if self._steps >= self._n:
+        w = math.ceil(WINDOW / math.sqrt(self.mu))
+        if self._steps >= w * self._n:
             self._steps = 0
-            self._follow_the_rate(self._value())
+            self._values.append(self._value())
+            self._follow_the_rate(w)
         return 1
 
     def _value(self) -> float:
-        """F(x) from p and q: O(n + d), not a pass over the data."""
+        """F(x) from p and q: no pass over the data."""
         return self.problem.value_from(self.problem.nearest(self.x), self.rows())
 
-    def _follow_the_rate(self, value: float) -> None:
-        values = self._values
-        values.append(value)
-        root = math.sqrt(self.mu)
-        w = math.ceil(WINDOW / root)
-        if value > values[-2]:
+    def _follow_the_rate(self, w: int) -> None:
+        values, root = self._values, math.sqrt(self.mu)
+        if values[-1] > values[-2]:
             self._apcg.state.restart()
             self.restarts += 1
             self._set(RAISE * self.mu)
-        elif len(values) > 2 * w:
-            last, before = values[-1 - w] - values[-1], values[-1 - 2 * w] - values[-1 - w]
+        elif len(values) > 2:
+            last, before = values[1] - values[2], values[0] - values[1]
             c = math.log(before / last) / w if last > 0 and before > 0 else 0.0
             if c <= 0:
                 self._set(self.mu / 2)
