@@ -11,7 +11,6 @@ If it likes it has `mu`, its convexity parameter relative to |.|_L.
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -154,8 +153,11 @@ class LinearComposite:
             with np.errstate(over="ignore"):  # an L_i that is not finite is found by who uses it
                 return self.smoothness * self._diagonal() + self.sigma
         sigma = np.broadcast_to(self.sigma, self.n_coordinates)
-        blocks = [members[a:b] for a, b in pairwise(starts)]
-        return np.array([self._block_constant(m) + sigma[m].max() for m in blocks])
+        L = (self.smoothness * self._diagonal() + sigma)[members[starts[:-1]]]
+        for i in np.flatnonzero(np.diff(starts) > 1):
+            block = members[starts[i] : starts[i + 1]]
+            L[i] = self._block_constant(block) + sigma[block].max()
+        return L
 
     def _extra_value(self, x: Vector) -> float:
         return float(np.sum(self.c * x) + 0.5 * np.sum(self.sigma * x * x))

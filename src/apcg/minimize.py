@@ -124,7 +124,7 @@ def minimize(
         epochs,
         seconds,
         trace,
-        sequence.mu,
+        stepper.mu if isinstance(stepper, Auto) else sequence.mu,
         sequence.gamma0,
         moved.L,
         method,

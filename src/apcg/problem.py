@@ -133,6 +133,8 @@ class Composite:
         """Psi(x)"""
         if self.known_psi and not self.psi.is_block:
             return float(self.psi.terms.value(x))
+        if self.known_psi:
+            return float(self.psi.terms.value_of_blocks(x[self.members], self.starts))
         return math.fsum(float(self.psi.value(x[self.block(i)], i)) for i in range(self.n))
 
     def partial_gradient(self, i: int, x: Vector) -> Any:
@@ -162,6 +164,11 @@ class Composite:
         if self.known_psi and not self.psi.is_block:
             return np.asarray(self.psi.prox(v, self.per_coordinate(step)))
         out = np.empty(self.N)
+        if self.known_psi:
+            blocks = v[self.members]
+            self.psi.terms.prox_of_blocks(blocks, step, self.starts)
+            out[self.members] = blocks
+            return out
         for i in range(self.n):
             b = self.block(i)
             out[b] = _entries(self.prox(i, v[b], step[i]), np.shape(b), "psi.prox(v, step, i)")

@@ -199,3 +199,21 @@ cdef class Psi:
             for e in range(out.shape[0]):
                 out[e] = prox_at(self, index[e], out[e], step[e * stride])
         return result
+
+    def value_of_blocks(self, const double[::1] x, const Py_ssize_t[::1] starts):
+        """sum_i psi_i of the block x[starts_i:starts_{i+1}]."""
+        cdef Py_ssize_t i
+        cdef double total = 0.0
+        with nogil:
+            for i in range(starts.shape[0] - 1):
+                total += self.block_value_(&x[starts[i]], starts[i + 1] - starts[i],
+                                           theta_at(self, i))
+        return total
+
+    def prox_of_blocks(self, double[::1] v, const double[::1] step, const Py_ssize_t[::1] starts):
+        """The prox of each block of v with its step, in place."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(starts.shape[0] - 1):
+                self.block_prox_(&v[starts[i]], starts[i + 1] - starts[i], step[i],
+                                 theta_at(self, i))
