@@ -2,5 +2,7 @@
 
 from hypothesis import settings
 
+import apcg  # noqa: F401  after a change this rebuilds the kernels, once, before the workers start
+
 settings.register_profile("apcg", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("apcg")

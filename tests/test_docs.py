@@ -49,7 +49,7 @@ def test_files_that_a_page_names_exist(page):
     assert not missing
 
 
-@pytest.mark.parametrize("module", ["apcg.minimize", "apcg.solve", "apcg.erm"])
+@pytest.mark.parametrize("module", ["apcg.minimize", "apcg.solve", "apcg.erm", "apcg.path"])
 def test_docstrings(module):
     # the functions hide their modules: apcg.minimize is the function
     results = doctest.testmod(sys.modules[module])

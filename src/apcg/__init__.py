@@ -5,6 +5,7 @@ from importlib.metadata import version as _version
 from . import functions, losses, penalties, theory
 from .erm import ERM
 from .minimize import minimize
+from .path import path
 from .result import Result, Solution, Status, Trace
 from .solve import solve
 
@@ -19,6 +20,7 @@ __all__ = [
     "functions",
     "losses",
     "minimize",
+    "path",
     "penalties",
     "solve",
     "theory",

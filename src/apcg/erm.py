@@ -83,9 +83,7 @@ class ERM:
         positive: bool = False,
     ) -> None:
         self.loss = losses.by_name(loss)
-        self.alpha = check.number(
-            alpha, "alpha", low=0.0, open_low=True, hint="for next to no penalty take 1e-8, say"
-        )
+        self.alpha = _alpha(alpha)
         self.samples = check.by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
         self.y = self.loss.check_labels(y, self.n_samples)
@@ -115,6 +113,13 @@ class ERM:
                 "penalty leaves features without any penalty or bounds, and then no duality gap "
                 "is finite; give each a positive weight."
             )
+
+    def with_alpha(self, alpha: float) -> ERM:
+        """The same problem, sharing all data, with another alpha."""
+        other = object.__new__(ERM)
+        other.__dict__.update(self.__getstate__())
+        other.alpha = _alpha(alpha)
+        return other
 
     # ---- constants --------------------------------------------------------------------------
 
@@ -393,6 +398,11 @@ class _Terms(Penalty):
 
     def __init__(self, terms: Psi) -> None:
         self._terms = terms
+
+
+def _alpha(alpha: Any) -> float:
+    hint = "for next to no penalty take 1e-8, say"
+    return check.number(alpha, "alpha", low=0.0, open_low=True, hint=hint)
 
 
 def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:

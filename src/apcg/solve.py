@@ -103,6 +103,9 @@ def solve(
         check_every=options.check_every or monitor.check_every,
     )
     final = monitor.of_best(best, status.converged)
+    if method != "sdca" and not problem.dual_form and epochs and status.code != "interrupted":
+        final = _with_zeros(problem, final, monitor.sampled, options)
+        epochs += 1
     return Solution(
         final.w,
         final.x,
@@ -143,6 +146,19 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
         return _Monitor(problem, Auto(form, start, n, mu), sampled, 1.0)
     sequence = Sequence.choose(n, mu, None)
     return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
+
+
+def _with_zeros(problem: ERM, found: Certificate, sampled: Any, options: Options) -> Certificate:
+    """One pass of coordinate descent from w, if that certifies as well.
+
+    The w of an accelerated method is an average, with tiny numbers where L1 wants zeros; the prox
+    of a plain step puts them to zero. P does not rise, but the gap may.
+    """
+    descent = SDCA(problem.form, found.w)
+    features = sampled if sampled.size > 1 else np.flatnonzero(problem.form.L > 0)
+    descent.epoch(options.rng.permutation(features))
+    new = certificate.of_primal(problem, descent.x)
+    return new if new.gap <= max(found.gap, options.tol * abs(new.primal)) else found
 
 
 def _left_out(problem: ERM) -> Any:

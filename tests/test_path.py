@@ -1,0 +1,62 @@
+"""`path`: the answers are those of cold solves, and cost less."""
+
+import numpy as np
+import pytest
+from erm_problems import data, problem, text_like
+
+from apcg import ERM, path, solve
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet", "l1"])
+def test_the_answers_are_certified_and_in_order(penalty):
+    p = problem("logistic", penalty, 0.5, weighted=True)
+    alphas = [1e-2, 1.0, 1e-1, 3e-3]
+    answers = path(p, alphas, tol=1e-7, max_epochs=5000, random_state=0)
+    for alpha, r in zip(alphas, answers, strict=True):
+        own = problem("logistic", penalty, alpha, weighted=True)
+        assert r.converged
+        assert own.primal(r.w) == pytest.approx(r.primal, rel=1e-12)
+        assert own.gap(r.x, r.w) <= 1e-7 * r.primal
+    assert p.alpha == 0.5
+
+
+def test_warm_starts_save_passes():
+    X, y = text_like()
+    p = ERM(X, y, "smoothed_hinge")
+    alphas = np.geomspace(1e-3, 1e-6, 15)
+    warm = sum(r.epochs for r in path(p, alphas, check_every=1, random_state=0))
+    cold = sum(solve(p.with_alpha(a), check_every=1, random_state=0).epochs for a in alphas)
+    assert warm <= 0.6 * cold
+
+
+def test_data_is_shared_between_alphas():
+    p = problem("logistic")
+    q = p.with_alpha(3.0)
+    assert q.samples is p.samples
+    assert (p.alpha, q.alpha) == (0.01, 3.0)
+    assert q.mu > p.mu
+    assert q.L[0] < p.L[0]
+
+
+def test_bad_input():
+    p = problem("logistic")
+    with pytest.raises(TypeError, match="path has no x0"):
+        path(p, [0.1], x0=np.zeros(40))
+    with pytest.raises(ValueError, match="alpha must be in"):
+        path(p, [0.1, -1.0])
+    with pytest.raises(ValueError, match="alphas must be a vector"):
+        path(p, 0.1)
+    with pytest.raises(TypeError, match="must be an apcg"):
+        path(data("logistic")[0], [0.1])
+
+
+@pytest.mark.parametrize("method", ["auto", "sdca"])
+def test_l1_has_exact_zeros(method):
+    """As many as coordinate descent finds, and the certificate holds for the w that has them."""
+    X, y = data("squared", n=100, d=60)
+    p = ERM(X, y, "squared", "l1", 0.1)
+    r = solve(p, method, tol=1e-8, random_state=0)
+    assert r.converged
+    assert 5 < np.count_nonzero(r.w == 0) < 55
+    assert p.gap(r.x, r.w) <= 1e-8 * r.primal
+    assert np.abs(r.w[r.w != 0]).min() > 1e-6
