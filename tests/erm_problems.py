@@ -46,7 +46,7 @@ def dense(p):
 def primal(p, w):
     """P(w), from the definition."""
     s = np.broadcast_to(p.weights, p.n_samples)
-    a, b, lower, upper = (np.broadcast_to(v, p.d) for v in p.g)
+    a, b, lower, upper = (np.broadcast_to(v, p.d) for v in (p.g.a, p.g.b, p.g.lower, p.g.upper))
     if (w < lower).any() or (w > upper).any():
         return np.inf
     g = np.sum(a * np.abs(w) + b / 2 * w**2)
@@ -58,7 +58,7 @@ def dual(p, x):
     s = np.broadcast_to(p.weights, p.n_samples)
     A = dense(p).T * (p.y if p.loss.margin else 1.0)
     v = A @ x / (p.alpha * p.n)
-    a, b, lower, upper = (np.broadcast_to(q, p.d) for q in p.g)
+    a, b, lower, upper = (np.broadcast_to(q, p.d) for q in (p.g.a, p.g.b, p.g.lower, p.g.upper))
     w = np.clip(np.sign(v) * np.maximum(np.abs(v) - a, 0) / b, lower, upper)
     g_star = np.sum(v * w - a * np.abs(w) - b / 2 * w**2)
     y = None if p.loss.margin else p.y

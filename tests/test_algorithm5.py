@@ -75,7 +75,7 @@ def test_the_kernel_is_algorithm_1_on_the_dual(loss, weighted, penalty):
     iterates = ((x, p.omega(x)) for x, _, _ in textbook)
 
     def w_of(method):
-        return p.grad_conjugate_g(method.rows() / (p.alpha * p.n))
+        return p.g.conjugate_gradient(method.rows() / (p.alpha * p.n))
 
     compare(APCG(p.form, x0, sequence), iterates, indices, w_of)
 

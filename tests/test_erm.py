@@ -46,7 +46,7 @@ def test_omega_is_the_gradient_of_g_star(penalty):
     x, h = feasible(p, rng), 1e-6
     v = p.combine(x)
     numerical = [
-        (p._conjugate_g(v + h * e) - p._conjugate_g(v - h * e)) / (2 * h) for e in np.eye(p.d)
+        (p.g.conjugate(v + h * e) - p.g.conjugate(v - h * e)) / (2 * h) for e in np.eye(p.d)
     ]
     np.testing.assert_allclose(p.omega(x), numerical, atol=1e-4)
 

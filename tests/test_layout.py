@@ -23,7 +23,7 @@ ORDER = (
     ("sequences", "plots"),
     ("theory",),
     ("losses", "penalties", "functions"),
-    ("problem", "erm"),
+    ("problem", "regulariser", "erm"),
     ("certificate", "methods", "loop"),
     ("solve", "minimize"),
     ("path",),

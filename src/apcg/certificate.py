@@ -35,7 +35,7 @@ class Certificate:
 def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
     """From a dual point x alone; or quicker, with the method's own v = A x/(lambda n)."""
     v = problem.combine(x) if v is None else v
-    w = problem.grad_conjugate_g(v)
+    w = problem.g.conjugate_gradient(v)
     return Certificate(
         w, x, problem.primal_from(w, problem.predictions(w)), problem.dual_from(x, v)
     )

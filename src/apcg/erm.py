@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from . import losses, penalties
-from ._kernels.matrix import squared_norm
+from . import losses
 from ._kernels.terms import Outer, Psi
 from ._validation import Columns, Vector
 from .functions import LinearComposite, largest_singular_value_squared
 from .penalties import Penalty
 from .problem import Composite
+from .regulariser import Regulariser
 
 
 class ERM:
@@ -77,7 +77,6 @@ class ERM:
         loss: Any = "smoothed_hinge",
         penalty: Any = "l2",
         alpha: float = 1e-4,
-        *,
         sample_weight: Any = None,
         l1_ratio: float = 0.5,
         positive: bool = False,
@@ -88,9 +87,9 @@ class ERM:
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
         self.y = self.loss.check_labels(y, self.n_samples)
         self.weights, self.n = _weights(sample_weight, self.n_samples)
-        self.g = _regulariser(penalty, l1_ratio, positive, self.d)
+        self.g = Regulariser.of(penalty, l1_ratio, positive, self.d)
         self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
-        self.dual_form = bool(np.min(self.g[1]) > 0)
+        self.dual_form = self.g.strong_convexity > 0
         if not math.isfinite(self.R):
             raise ValueError(
                 "X has rows whose squared norm overflows; scale its features (to a standard "
@@ -106,9 +105,7 @@ class ERM:
                 "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "
                 '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
             )
-        a, b, lower, upper = self.g
-        free = (a == 0) & (b == 0) & ((lower == -np.inf) | (upper == np.inf))
-        if np.any(free):
+        if self.g.leaves_free:
             raise ValueError(
                 "penalty leaves features without any penalty or bounds, and then no duality gap "
                 "is finite; give each a positive weight."
@@ -126,11 +123,11 @@ class ERM:
     @property
     def strong_convexity(self) -> float:
         """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
-        return self.alpha * float(np.min(self.g[1]))
+        return self.alpha * self.g.strong_convexity
 
     def _squared_norms(self) -> Vector:
         """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
-        b = self.g[1]
+        b = self.g.b
         if b.size == 1 or not self.dual_form:
             return self.samples.squared_norms()
         return self.samples.squared_norms(b.min() / b)
@@ -176,16 +173,7 @@ class ERM:
     def primal_from(self, w: Vector, z: Vector) -> float:
         """P(w), given z = X w."""
         total = self.loss.arrays.total(z, self.y, self.loss.margin, self.weights)
-        return float(total / self.n + self.regulariser(w))
-
-    def regulariser(self, w: Vector) -> float:
-        """lambda g(w)"""
-        a, b, lower, upper = self.g
-        if self.is_l2:
-            return 0.5 * self.alpha * float(b[0]) * float(squared_norm(w))
-        if np.any(w < lower) or np.any(w > upper):
-            return math.inf
-        return self.alpha * float(np.sum(a * np.abs(w)) + 0.5 * np.sum(b * w * w))
+        return float(total / self.n + self.alpha * self.g.value(w))
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
@@ -202,32 +190,7 @@ class ERM:
         total = 0.0 - self.loss.arrays.total_conjugate(x, self.weights)
         if not self.loss.margin:
             total += float(self.y @ x)
-        return float(total / self.n - self.alpha * self._conjugate_g(v))
-
-    @cached_property
-    def is_l2(self) -> bool:
-        """Whether g(w) = (b/2)|w|^2, so that g* is a square too."""
-        a, b, lower, upper = self.g
-        return bool(b.size == 1 and not a.any() and np.isinf(lower).all() and np.isinf(upper).all())
-
-    def _conjugate_g(self, v: Vector) -> float:
-        a, b, lower, upper = self.g
-        if self.is_l2:
-            return 0.5 * float(squared_norm(v)) / float(b[0])
-        if np.any((b == 0) & (((v > a) & (upper == np.inf)) | ((v < -a) & (lower == -np.inf)))):
-            return math.inf
-        w = self.grad_conjugate_g(v)
-        return float(np.sum(v * w - a * np.abs(w) - 0.5 * b * w * w))
-
-    def grad_conjugate_g(self, v: Vector) -> Vector:
-        """grad g*(v), a maximiser of <v, w> - g(w)."""
-        a, b, lower, upper = self.g
-        if self.is_l2:
-            return v if b[0] == 1 else v / b[0]
-        slope = np.sign(v) * np.maximum(np.abs(v) - a, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            w = np.where(slope == 0, 0.0, slope / b)
-        return np.clip(w, lower, upper)
+        return float(total / self.n - self.alpha * self.g.conjugate(v))
 
     def omega(self, x: Any) -> Vector:
         """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
@@ -236,7 +199,7 @@ class ERM:
                 "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
                 "gradient. The primal is solved instead; see r.w."
             )
-        return self.grad_conjugate_g(
+        return self.g.conjugate_gradient(
             self.combine(check.vector(x, self.n_samples, "x", each="row of X"))
         )
 
@@ -255,19 +218,12 @@ class ERM:
         x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
         v = self.combine(x)
         slack = 1e-12  # of what rounding may add to v
-        while (excess := self._excess(v)) > 1:
+        while (excess := self.g.excess(v)) > 1:
             x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
             if not exact:
                 break
             v, slack = self.combine(x), 100 * slack
         return x, v
-
-    def _excess(self, v: Vector) -> float:
-        """How many times v is outside the domain of g*; at most 1 if it is inside."""
-        a, b, lower, upper = self.g
-        over = np.where((b == 0) & (upper == np.inf), v, 0.0)
-        under = np.where((b == 0) & (lower == -np.inf), -v, 0.0)
-        return float(np.max(np.maximum(over, under) / np.where(a > 0, a, np.inf), initial=0.0))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -323,12 +279,10 @@ class ERM:
     def _dual(self) -> Composite:
         """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest."""
         n, lam, gamma = self.n, self.alpha, self.loss.gamma
-        a, b, lower, upper = self.g
-        if self.is_l2:
-            outer = Outer("square", weight=[1 / (lam * b[0] * n**2)])
+        if self.g.is_l2:
+            outer = Outer("square", weight=[1 / (self.strong_convexity * n**2)])
         else:
-            theta = np.column_stack(np.broadcast_arrays(a, b, lower, upper))
-            outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=theta)
+            outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=self.g.theta)
         s = self.weights if self.weights.all() else np.where(self.weights > 0, self.weights, 1.0)
         f = _Smooth(
             self.samples,
@@ -346,7 +300,7 @@ class ERM:
 
     def _primal(self) -> Composite:
         """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
-        a, b, lower, upper = self.g
+        b = self.g.b
         features = check.by_coordinate(self.samples.stored, "X")
         outer = Outer(
             self.loss.kernel,
@@ -364,7 +318,7 @@ class ERM:
             shift=None if self.loss.margin else self.y,
             sigma=self.alpha * (b if b.size > 1 else float(b[0])),
         )
-        theta = np.column_stack(np.broadcast_arrays(self.alpha * a, 0.0, lower, upper))
+        theta = self.g.theta * [self.alpha, 0.0, 1.0, 1.0]  # the square is in f
         return Composite(f, _Terms(Psi("interval", theta)), self.d)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -406,7 +360,7 @@ def _alpha(alpha: Any) -> float:
 
 
 def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
-    """Weights that sum to the number n of samples that have any, and n; [1.0] if all are equal."""
+    """Weights that sum to the number n of samples that have any, and n; [1.0] if none are given."""
     if sample_weight is None:
         return np.ones(1), n_samples
     weights = check.vector(sample_weight, n_samples, "sample_weight", each="row of X")
@@ -420,31 +374,3 @@ def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
     n = int(np.count_nonzero(weights))
     weights *= n / weights.sum()
     return weights, n
-
-
-def _regulariser(
-    penalty: Any, l1_ratio: float, positive: bool, d: int
-) -> tuple[Vector, Vector, Vector, Vector]:
-    """(a, b, lower, upper) of g, each of length one or d."""
-    ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
-    if not isinstance(positive, bool | np.bool_):
-        raise TypeError(f"positive must be True or False, got {positive!r}.")
-    if isinstance(penalty, Penalty):
-        size = penalty.size
-        if not hasattr(penalty, "_parameters") or penalty.is_block:
-            raise TypeError(
-                f"penalty must be of coordinates (L1, L2, ElasticNet, ...), got {penalty!r}."
-            )
-        if size not in (None, d):
-            raise ValueError(f"penalty has parameters for {size} features, but X has {d}.")
-        parts = penalty._parameters()
-    else:
-        name = check.choice(penalty, "penalty", ("l2", "l1", "elasticnet"))
-        ratio = {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name]
-        parts = penalties.ElasticNet(1.0, ratio)._parameters()
-    a, b, lower, upper = (np.atleast_1d(np.asarray(p, dtype=np.float64)) for p in parts)
-    if positive:
-        lower = np.maximum(lower, 0.0)
-        if np.any(lower > upper):
-            raise ValueError("positive=True leaves nothing of the bounds of the penalty.")
-    return a, b, lower, upper

@@ -26,7 +26,6 @@ def minimize(
     f: Any,
     psi: Any = None,
     x0: Any = None,
-    *,
     mu: float | None = None,
     gamma0: float | None = None,
     blocks: Any = None,

@@ -133,7 +133,7 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
                 f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
             )
     elif not problem.dual_form:
-        start = np.clip(start, problem.g[2], problem.g[3])
+        start = problem.g.clip(start)
     sampled, start = settle_zero_blocks(form, start)
     start[left_out] = 0.0
     sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
@@ -174,11 +174,10 @@ def _afg(problem: ERM, x0: Any) -> _Monitor:
             f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
             '"sdca", or the loss "smoothed_hinge".'
         )
-    _, _, lower, upper = problem.g
-    start = np.clip(np.zeros(problem.d), lower, upper)
+    start = problem.g.clip(np.zeros(problem.d))
     if x0 is not None:
         start = validate.vector(x0, problem.d, "x0", each="column of X")
-        if np.any(start < lower) or np.any(start > upper):
+        if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     method = AFG(problem, start)
     return _Monitor(problem, method, np.zeros(1, dtype=np.intp), math.nan)

@@ -84,20 +84,18 @@ class AFG:
         """grad f and f at y."""
         p = self.problem
         slope = p.loss.derivative(y.z, p.y)
-        gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g[1] * y.w
+        gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
     def _value(self, y: _Point) -> float:
         p = self.problem
         total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
-        return float(total / p.n + 0.5 * p.alpha * np.sum(p.g[1] * y.w**2))
+        return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
     def _prox(self, v: Vector, step: float) -> _Point:
         """The prox of Psi = lambda (a|w| + bounds)."""
-        p = self.problem
-        a, _, lower, upper = p.g
-        w = np.clip(np.sign(v) * np.maximum(np.abs(v) - step * p.alpha * a, 0), lower, upper)
-        return _Point(w, p.predictions(w))
+        w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
+        return _Point(w, self.problem.predictions(w))
 
     def _accept(self, y: _Point, new: _Point, gradient: Vector, value: float) -> bool:
         move = new.w - y.w
