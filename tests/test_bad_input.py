@@ -343,7 +343,6 @@ COMPILED = [
     ("call", "text"), [row[1:] for row in COMPILED], ids=[row[0] for row in COMPILED]
 )
 def test_a_function_that_cannot_be_compiled(call, text):
-    pytest.importorskip("numba")
     with pytest.raises(TypeError, match=re.escape(text)):
         call()
 
@@ -355,7 +354,6 @@ def test_the_numbers_of_a_custom_function():
         composite(data=[1.0, 2.0])
     with pytest.raises(ValueError, match="strong_convexity must be in"):
         penalties.Custom(square, soft, strong_convexity=-1.0)
-    pytest.importorskip("numba")
     with pytest.raises(ValueError, match="psi has parameters for 2 coordinates, but there are 3"):
         solve(psi=penalties.Custom(square, soft, data=[1.0, 2.0]))
 

@@ -19,7 +19,6 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MU
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_examples_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     """Blocks of one page share their names; a `text` block right after one is its output."""
-    pytest.importorskip("numba")
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")
     names = {"__name__": page.stem}

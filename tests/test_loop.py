@@ -225,7 +225,6 @@ def test_constants_that_are_too_small_diverge():
 
 
 def test_a_smoothness_that_is_too_small_diverges_in_the_kernel():
-    pytest.importorskip("numba")
     h = functions.Custom(lambda t, b: 0.5 * (t - b) ** 2, lambda t, b: t - b, 0.02, data=B)
     r = minimize(functions.LinearComposite(A, h), None, random_state=0, max_epochs=10_000)
     not_finite(r)

@@ -353,6 +353,9 @@ class _Terms(Penalty):
     def __init__(self, terms: Psi) -> None:
         self._terms = terms
 
+    def _make(self) -> Psi:
+        return self._terms
+
 
 def _alpha(alpha: Any) -> float:
     hint = "for next to no penalty take 1e-8, say"

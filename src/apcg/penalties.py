@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Penalty:
+class Penalty(ABC):
     """A psi the kernels know. A subclass makes `terms` and says how strongly convex it is."""
 
     #: Whether psi_i takes a block as a whole, or each coordinate by itself.
@@ -44,8 +44,9 @@ class Penalty:
     def __init__(self) -> None:
         self._terms = self._make()
 
+    @abstractmethod
     def _make(self) -> Psi:
-        raise NotImplementedError
+        """The compiled function with its parameters."""
 
     @property
     def terms(self) -> Psi:
@@ -124,8 +125,9 @@ class _Parametric(Penalty):
 
     kind: str
 
+    @abstractmethod
     def _parameters(self) -> tuple[Any, ...]:
-        raise NotImplementedError
+        """The parameters of the compiled function, in its order."""
 
     def _make(self) -> Psi:
         columns = [np.atleast_1d(c) for c in self._parameters()]

@@ -309,14 +309,11 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
     A is given by coordinate, in CSR form, or dense with an empty indptr.
     """
     cdef const value_t *a = &data[0] if data.shape[0] else NULL
-    cdef const index_t *rows = NULL
-    cdef const index_t *starts = NULL
-    cdef index_t none = 0
+    cdef const index_t *starts = &indptr[0] if indptr.shape[0] else NULL
+    # if all columns are empty, anything but NULL, which means dense
+    cdef const index_t *rows = &indices[0] if indices.shape[0] else starts
     if order.shape[0] == 0:
         return
-    if indptr.shape[0]:
-        starts = &indptr[0]
-        rows = &indices[0] if indices.shape[0] else &none  # all columns are empty: not dense
     with nogil:
         if model.starts.shape[0]:
             block_steps(a, rows, starts, model, state, order)
@@ -385,13 +382,10 @@ def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t
               Model model, double[::1] x, double[::1] r, const Py_ssize_t[::1] order):
     """One step on each coordinate of `order`; r is A x less the shift of h. Scalar blocks only."""
     cdef const value_t *a = &data[0] if data.shape[0] else NULL
-    cdef const index_t *rows = NULL
-    cdef const index_t *starts = NULL
-    cdef index_t none = 0
+    cdef const index_t *starts = &indptr[0] if indptr.shape[0] else NULL
+    # if all columns are empty, anything but NULL, which means dense
+    cdef const index_t *rows = &indices[0] if indices.shape[0] else starts
     if order.shape[0] == 0:
         return
-    if indptr.shape[0]:
-        starts = &indptr[0]
-        rows = &indices[0] if indices.shape[0] else &none
     with nogil:
         plain_steps(a, rows, starts, model, &x[0], &r[0], order)
