@@ -12,6 +12,7 @@ as well; it runs in Python.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
