@@ -124,3 +124,31 @@ def test_a_start_outside_the_bounds(method):
     p = problem("logistic", "l1", positive=True)
     with pytest.raises(ValueError, match="within the bounds"):
         solve(p, method, x0=np.full(12, -1.0))
+
+
+@pytest.mark.parametrize("check_every", [1, None])
+@pytest.mark.parametrize("method", ["sdca", "apcg", "auto"])
+def test_slow_is_not_taken_for_rounding(method, check_every):
+    """A warm start with a small gap on an ill-conditioned problem: it goes down, if slowly."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 60)) * np.logspace(0, -2, 60)
+    y = X @ rng.standard_normal(60) + rng.standard_normal(60)
+    p = ERM(X, y, "squared", "l2", 1e-4)
+    start = solve(p, "auto", tol=5e-10, max_epochs=50_000, random_state=0)
+    assert start.converged
+    r = solve(p, method, 1e-12, 1500, x0=start, random_state=1, check_every=check_every)
+    assert r.status.code in ("converged", "max_epochs")
+
+
+def test_l1_reaches_a_tight_gap():
+    """The dual point is scaled down by a rounding, not by more."""
+    X, y = data("squared")
+    r = solve(ERM(X, y, "squared", "l1", 0.1), "sdca", tol=1e-13, max_epochs=5000, random_state=0)
+    assert r.gap <= 1e-13 * r.primal
+
+
+def test_auto_does_not_take_a_standstill_for_slowness():
+    """Nothing moves any more: that is no reason to lower mu-hat."""
+    p = ERM(np.array([[3.0, 1.0]]), np.array([2.0]), "squared", alpha=0.7)
+    r = solve(p, "auto", tol=0.0, max_epochs=500, callback=lambda c: c.epoch > 400)
+    assert r.mu == 1

@@ -60,3 +60,24 @@ def test_l1_has_exact_zeros(method):
     assert 5 < np.count_nonzero(r.w == 0) < 55
     assert p.gap(r.x, r.w) <= 1e-8 * r.primal
     assert np.abs(r.w[r.w != 0]).min() > 1e-6
+
+
+def test_an_interrupt_ends_the_path():
+    p, looks = problem("logistic"), []
+
+    def callback(check):
+        looks.append(check.epoch)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    answers = path(p, [1e-3, 1e-1, 1e-2], callback=callback, check_every=1, random_state=0)
+    assert [r.status.code for r in answers] == ["interrupted"]
+
+
+def test_all_alphas_are_checked_before_any_is_solved():
+    looks = []
+    with pytest.raises(ValueError, match="alpha must be in"):
+        path(problem("logistic"), [0.1, -1.0], callback=looks.append)
+    assert not looks
+    with pytest.raises(ValueError, match="alphas is empty"):
+        path(problem("logistic"), [])

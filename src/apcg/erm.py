@@ -113,7 +113,7 @@ class ERM:
 
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""
-        other = object.__new__(ERM)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
         other.alpha = _alpha(alpha)
         return other
@@ -217,7 +217,7 @@ class ERM:
         """
         x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
         v = self.combine(x)
-        slack = 1e-12  # of what rounding may add to v
+        slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
             x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
             if not exact:
@@ -298,10 +298,15 @@ class ERM:
         )
         return Composite(f, _Terms(terms), self.n_samples)
 
+    @cached_property
+    def features(self) -> Columns:
+        """X by columns: a copy, made for penalties that are solved in the primal."""
+        return check.by_coordinate(self.samples.stored, "X")
+
     def _primal(self) -> Composite:
         """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
         b = self.g.b
-        features = check.by_coordinate(self.samples.stored, "X")
+        features = self.features
         outer = Outer(
             self.loss.kernel,
             weight=self.weights / self.n,

@@ -175,6 +175,8 @@ def _plan(
             raise ValueError('method "rpcg" has no momentum: leave out mu and gamma0.')
         # With mu = gamma_0 = 1 Algorithm 1 has x = y = z and steps of 1/L_i: it is rpcg.
         return problem, Sequence(n, 1.0, 1.0)
+    if method == "auto" and gamma0 is not None:
+        raise ValueError('method "auto" chooses gamma0 itself: leave it out.')
     if mu is None:
         mu = problem.mu
         if mu == 0 and np.min(problem.psi_convexity) > 0:

@@ -16,7 +16,8 @@ def path(problem: ERM, alphas: Any, method: str = "auto", **options: Any) -> lis
     """Solve `problem` for each alpha, from the largest to the smallest, with warm starts.
 
     The dual point x of one alpha is feasible for the next, and a good start; for a penalty that is
-    solved in the primal ("l1") it is w that is handed on. `options` are those of `solve`, but x0.
+    solved in the primal ("l1") it is w that is handed on. `options` are those of `solve`, but x0;
+    max_epochs, time_limit and callback are for each alpha. Ctrl-C gives back what there is.
 
     Parameters
     ----------
@@ -42,9 +43,14 @@ def path(problem: ERM, alphas: Any, method: str = "auto", **options: Any) -> lis
     if "x0" in options:
         raise TypeError("path has no x0: each alpha starts from the answer of the one before.")
     alphas = validate.vector(alphas, None, "alphas")
+    if alphas.size == 0:
+        raise ValueError("alphas is empty: give at least one.")
+    problems = [problem.with_alpha(float(a)) for a in alphas]
     answers: dict[int, Solution] = {}
     last: Solution | None = None
     for k in np.argsort(-alphas, kind="stable"):
-        last = solve(problem.with_alpha(float(alphas[k])), method, x0=last, **options)
+        last = solve(problems[k], method, x0=last, **options)
         answers[int(k)] = last
-    return [answers[k] for k in range(alphas.size)]
+        if last.status.code == "interrupted":
+            break
+    return [answers[k] for k in range(alphas.size) if k in answers]

@@ -17,7 +17,7 @@ from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.sdca import SDCA
 from .problem import settle_zero_blocks
-from .result import Solution
+from .result import Solution, Status
 from .sequences import Sequence
 
 METHODS = ("auto", "apcg", "sdca", "afg")
@@ -54,7 +54,7 @@ def solve(
         search on the primal.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, and
-        finishes the one it is in.
+        finishes the one it is in. An L1 problem gets one more pass at the end, for exact zeros.
     x0 : an earlier `Solution` to go on from; or a dual feasible x for "apcg", "sdca" and "auto";
         or for "afg", and for penalties that are solved in the primal ("l1"), a w. None is zero.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
@@ -103,9 +103,8 @@ def solve(
         check_every=options.check_every or monitor.check_every,
     )
     final = monitor.of_best(best, status.converged)
-    if method != "sdca" and not problem.dual_form and epochs and status.code != "interrupted":
-        final = _with_zeros(problem, final, monitor.sampled, options)
-        epochs += 1
+    if method != "sdca" and not problem.dual_form and epochs:
+        final = _with_zeros(problem, final, status, options)
     return Solution(
         final.w,
         final.x,
@@ -148,17 +147,21 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
     return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
 
 
-def _with_zeros(problem: ERM, found: Certificate, sampled: Any, options: Options) -> Certificate:
+def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
     """One pass of coordinate descent from w, if that certifies as well.
 
     The w of an accelerated method is an average, with tiny numbers where L1 wants zeros; the prox
     of a plain step puts them to zero. P does not rise, but the gap may.
     """
-    descent = SDCA(problem.form, found.w)
-    features = sampled if sampled.size > 1 else np.flatnonzero(problem.form.L > 0)
-    descent.epoch(options.rng.permutation(features))
-    new = certificate.of_primal(problem, descent.x)
-    return new if new.gap <= max(found.gap, options.tol * abs(new.primal)) else found
+    if status.code in ("interrupted", "time_limit"):
+        return found
+    try:
+        descent = SDCA(problem.form, found.w)
+        descent.epoch(options.rng.permutation(np.flatnonzero(problem.form.L > 0)))
+        new = certificate.of_primal(problem, descent.x)
+    except KeyboardInterrupt:
+        return found
+    return new if new.relative <= max(found.relative, options.tol) else found
 
 
 def _left_out(problem: ERM) -> Any:
@@ -192,6 +195,7 @@ class _Monitor:
         self.side = "primal" if self.on_primal else "dual"
         self.tol = 0.0
         self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
+        self._last, self._rises = math.inf, 0
 
     def examine(self) -> Check:
         """The certificate of the present answer, from p and q; if it would do, from x alone."""
@@ -245,13 +249,18 @@ class _Monitor:
     def _exhausted(self, found: Certificate) -> bool:
         """Whether the gap is rounding error: tiny, or small and not falling any more."""
         self._looks += 1
+        self._rises += found.gap > self._last
+        self._last = found.gap
         if found.gap < 0.9 * self._best:
-            self._best, self._best_at = found.gap, self._looks
+            self._best, self._best_at, self._rises = found.gap, self._looks, 0
         scale = abs(found.primal) + abs(found.dual)
-        stalled = self._looks - self._best_at > max(20, self._looks // 2)
-        if stalled and not self._refreshed:  # is it the drift of p and q?
+        since = self._looks - self._best_at
+        stuck = since > max(20, self._looks // 2)
+        # rounding goes up as often as down; what is only slow goes down
+        stalled = stuck and self._rises > since // 4
+        if stuck and not self._refreshed:  # is it the drift of p and q?
             self._refresh()
-            self._refreshed, self._best_at = True, self._looks
+            self._refreshed, self._best_at, self._rises = True, self._looks, 0
             return False
         return bool(found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale))
 

@@ -9,7 +9,7 @@ in the last w passes and S2 in the w before, and c = log(S2/S1)/w. Then
 
     c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), but not below mu-hat/STEEPEST at a time
                             (c is noisy), and never below the mu of the theorem
-    c <= 0                  mu-hat <- mu-hat/2
+    c <= 0                  mu-hat <- mu-hat/2, unless F did not fall at all: that says nothing
     F has risen             restart (z = x) with 4 mu-hat
 
 and new windows begin. The state changes mu between steps without touching a vector.
@@ -25,6 +25,9 @@ from ..sequences import Sequence
 from .apcg import APCG
 
 WINDOW, SAFE, SHRINK, STEEPEST, RAISE = 0.2, 0.9, 0.5, 16.0, 4.0
+
+#: A window has at least so many steps: a pass over two coordinates tells little.
+FEWEST = 20
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -63,18 +66,18 @@ class Auto:
         """One step on each coordinate of `order`; the rule is applied at the end of a window."""
         self._apcg.epoch(order)
         self._steps += len(order)
-        w = math.ceil(WINDOW / math.sqrt(self.mu))
-        if self._steps >= w * self._n:
-            self._steps = 0
+        passes = math.ceil(WINDOW / math.sqrt(self.mu))
+        if self._steps >= max(passes * self._n, FEWEST):
             self._values.append(self._value())
-            self._follow_the_rate(w)
+            self._follow_the_rate(self._steps / self._n)
+            self._steps = 0
         return 1
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""
         return self.problem.value_from(self.problem.nearest(self.x), self.rows())
 
-    def _follow_the_rate(self, w: int) -> None:
+    def _follow_the_rate(self, w: float) -> None:
         values, root = self._values, math.sqrt(self.mu)
         if values[-1] > values[-2]:
             self._apcg.state.restart()
@@ -82,12 +85,13 @@ class Auto:
             self._set(RAISE * self.mu)
         elif len(values) > 2:
             last, before = values[1] - values[2], values[0] - values[1]
-            c = math.log(before / last) / w if last > 0 and before > 0 else 0.0
-            if c <= 0:
-                self._set(self.mu / 2)
-            elif c < SAFE * root:
-                self._set(max(SHRINK * c * root, self.mu / STEEPEST))
             self._values = values[-1:]
+            if last > 0 and before > 0:
+                c = math.log(before / last) / w
+                if c <= 0:
+                    self._set(self.mu / 2)
+                elif c < SAFE * root:
+                    self._set(max(SHRINK * c * root, self.mu / STEEPEST))
 
     def _set(self, mu: float) -> None:
         state = self._apcg.state
