@@ -9,8 +9,10 @@ in the last w passes and S2 in the w before, and c = log(S2/S1)/w. Then
 
     c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), but not below mu-hat/STEEPEST at a time
                             (c is noisy), and never below the mu of the theorem
+    c about sqrt(mu-hat)    (SAFE to LIMITED times it) PATIENCE times running: momentum, not the
+                            problem, limits the rate, and mu-hat <- RAISE mu-hat
     c <= 0                  mu-hat <- mu-hat/2, unless F did not fall at all: that says nothing
-    F has risen             restart (z = x) with 4 mu-hat
+    F has risen             restart (z = x) with RAISE mu-hat
 
 and new windows begin. The state changes mu between steps without touching a vector.
 """
@@ -24,7 +26,8 @@ from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
 
-WINDOW, SAFE, SHRINK, STEEPEST, RAISE = 0.2, 0.9, 0.5, 16.0, 4.0
+WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
+SHRINK, STEEPEST, RAISE = 0.5, 16.0, 4.0
 
 #: A window has at least so many steps: a pass over two coordinates tells little.
 FEWEST = 20
@@ -41,7 +44,7 @@ class Auto:
         self.problem = problem
         self.least = max(least, LEAST)
         self.restarts = 0
-        self._n, self._steps = n, 0
+        self._n, self._steps, self._limited = n, 0, 0
         self._values = [self._value()]
 
     @property
@@ -87,11 +90,18 @@ class Auto:
             last, before = values[1] - values[2], values[0] - values[1]
             self._values = values[-1:]
             if last > 0 and before > 0:
-                c = math.log(before / last) / w
-                if c <= 0:
-                    self._set(self.mu / 2)
-                elif c < SAFE * root:
-                    self._set(max(SHRINK * c * root, self.mu / STEEPEST))
+                self._adjust(math.log(before / last) / w, root)
+
+    def _adjust(self, c: float, root: float) -> None:
+        limited = SAFE * root <= c <= LIMITED * root
+        self._limited = self._limited + 1 if limited else 0
+        if c <= 0:
+            self._set(self.mu / 2)
+        elif c < SAFE * root:
+            self._set(max(SHRINK * c * root, self.mu / STEEPEST))
+        elif self._limited == PATIENCE:
+            self._limited = 0
+            self._set(RAISE * self.mu)
 
     def _set(self, mu: float) -> None:
         state = self._apcg.state
