@@ -118,7 +118,7 @@ def test_an_error_in_the_callback_is_the_users():
 
 def interrupted(r):
     assert r.status.code == "interrupted"
-    assert "x is the best point seen; start from it to go on" in r.status
+    assert "This is the best point seen; go on from it by x0" in r.status
     check_best(r)
 
 

@@ -6,18 +6,32 @@ from pathlib import Path
 
 import pytest
 
-PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "step_cost.py"
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+counted = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 
 
-@pytest.fixture(scope="module")
-def step_cost():
-    spec = importlib.util.spec_from_file_location("step_cost", PATH)
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@pytest.fixture(scope="module")
+def step_cost():
+    return load("step_cost")
+
+
+@counted
+def test_a_step_of_apcg_costs_little_more_than_one_of_sdca():
+    """The paper says twice; p and q are handled as pairs."""
+    count = load("instructions").count
+    apcg, sdca = (count(m, 75, "smoothed_hinge", "float64") for m in ("apcg", "sdca"))
+    assert sdca > 75 * 4
+    assert apcg <= 1.3 * sdca
+
+
+@counted
 def test_the_instructions_of_a_step_do_not_grow_with_the_problem(step_cost):
     small, large = step_cost.per_step([2_000, 200_000], nonzeros=10, mu=0.01, steps=20_000)
     assert 50 < small < 5_000

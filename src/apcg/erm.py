@@ -19,6 +19,7 @@ import numpy as np
 
 from . import _validation as check
 from . import losses
+from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
 from ._validation import Columns, Vector
 from .functions import LinearComposite, largest_singular_value_squared
@@ -189,7 +190,7 @@ class ERM:
         """D(x), given v = A x/(lambda n)."""
         total = 0.0 - self.loss.arrays.total_conjugate(x, self.weights)
         if not self.loss.margin:
-            total += float(self.y @ x)
+            total += inner(self.y, x)
         return float(total / self.n - self.alpha * self.g.conjugate(v))
 
     def omega(self, x: Any) -> Vector:
@@ -235,7 +236,7 @@ class ERM:
         """
         x = check.vector(x, self.n_samples, "x", each="row of X")
         z = self.predictions(self.omega(x))
-        gradient = (self.loss.argument(z, self.y)) / self.n
+        gradient = self.loss.argument(z, self.y) / self.n
         # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
         kept = np.broadcast_to(self.weights > 0, x.shape)
         s = np.where(kept, self.weights, 1.0)

@@ -229,16 +229,16 @@ class _Loop:
                 "converged": f"converged after {self.epoch} epochs: {m:.2e} <= {target:.2e}.",
                 "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or go on "
                 "from this answer by x0.",
-                "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or "
-                "start from this x.",
+                "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or go "
+                "on from this answer by x0.",
                 "precision": f"stopped as far as double precision goes, {after}: what is left is "
                 "rounding error. Raise tol; the answer is as good as it gets.",
                 "callback": f"stopped by the callback {after}.",
-                "interrupted": f"interrupted by the user {after}. x is the best point seen; start "
-                "from it to go on.",
+                "interrupted": f"interrupted by the user {after}. This is the best point seen; go "
+                "on from it by x0.",
                 "non_finite": f"stopped at a value that is not finite {after}. Look at the "
                 "constants L (too small ones make the steps too long), at the scale of the data, "
-                "and at value, gradient and prox of your own functions, if any. x is the best "
-                "finite point seen.",
+                "and at value, gradient and prox of your own functions, if any. This is the "
+                "best finite point seen.",
             }[code],
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from ._kernels.matrix import squared_norm
+from ._kernels.matrix import inner
 from ._validation import Vector
 from .penalties import ElasticNet, Penalty
 
@@ -86,7 +86,7 @@ class Regulariser:
     def value(self, w: Vector) -> float:
         """g(w)"""
         if self.is_l2:
-            return 0.5 * float(self.b[0]) * float(squared_norm(w))
+            return 0.5 * float(self.b[0]) * float(inner(w, w))
         if not self.contains(w):
             return math.inf
         return float(np.sum(self.a * np.abs(w)) + 0.5 * np.sum(self.b * w * w))
@@ -105,7 +105,7 @@ class Regulariser:
     def conjugate(self, v: Vector) -> float:
         """g*(v) = max_w <v, w> - g(w)"""
         if self.is_l2:
-            return 0.5 * float(squared_norm(v)) / float(self.b[0])
+            return 0.5 * float(inner(v, v)) / float(self.b[0])
         if self.excess(v) > 1:
             return math.inf
         w = self.conjugate_gradient(v)

@@ -73,16 +73,16 @@ def has_duplicates(const index_t[::1] indices, const index_t[::1] indptr, Py_ssi
     return found
 
 
-def squared_norm(const double[::1] v):
-    """|v|^2, always summed in the same order. (BLAS may use threads, and costs more than the sum.)"""
+def inner(const double[::1] v, const double[::1] w):
+    """<v, w>, always summed in the same order. (BLAS may use threads, and costs more than the sum.)"""
     cdef Py_ssize_t k, whole = v.shape[0] - v.shape[0] % 4
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
     with nogil:
         for k in range(0, whole, 4):
-            a += v[k] * v[k]
-            b += v[k + 1] * v[k + 1]
-            c += v[k + 2] * v[k + 2]
-            d += v[k + 3] * v[k + 3]
+            a += v[k] * w[k]
+            b += v[k + 1] * w[k + 1]
+            c += v[k + 2] * w[k + 2]
+            d += v[k + 3] * w[k + 3]
         for k in range(whole, v.shape[0]):
-            a += v[k] * v[k]
+            a += v[k] * w[k]
     return (a + b) + (c + d)
