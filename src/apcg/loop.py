@@ -21,15 +21,22 @@ from .result import Status, Trace
 CHUNK = 20_000_000
 
 
-class Method(Protocol):
-    """What the loop asks of a method."""
+class Task(Protocol):
+    """What the loop asks of a method at work on a problem."""
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds of an epoch, if it may be run in pieces; otherwise 0."""
+
+    @property
+    def check_every(self) -> int:
+        """Epochs until the next look, unless the user says."""
 
     def epoch(self, order: Index) -> int:
         """One step on each block of `order`; gives the passes that a whole order takes."""
 
-    @property
-    def x(self) -> Vector:
-        """The present answer."""
+    def examine(self) -> Check:
+        """A look at the present answer."""
 
 
 @dataclass
@@ -41,6 +48,7 @@ class Check:
     merit: float  # the smaller the better
     columns: dict[str, float]
     w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
+    side: str = "primal"  # what the method was at work on, in ERM
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0
     seconds: float = 0.0
@@ -104,27 +112,20 @@ class _Stop(Exception):
 
 
 def run(
-    method: Method,
-    examine: Callable[[], Check],
-    sampled: Index,
-    options: Options,
-    *,
-    target: float,
-    work: int,
-    check_every: int,
+    task: Task, sampled: Index, options: Options, target: float
 ) -> tuple[Check, Status, Trace, int]:
-    """Epochs of `method` until `examine` finds it within target, or something else ends it.
+    """Epochs of `task` until its look finds it within target, or something else ends it.
 
-    `examine` looks at the present answer of the method. Gives the best point looked at, the
-    status, the record and the number of epochs.
+    Gives the best point looked at, the status, the record and the number of epochs.
     """
-    loop = _Loop(method, examine, options, target, work)
+    loop = _Loop(task, options, target)
     try:
         loop.look()
         last = 0
         for order in options.orders(sampled):
             loop.one_epoch(order)
-            if loop.epoch >= min(last + check_every, options.max_epochs):
+            every = options.check_every or task.check_every
+            if loop.epoch >= min(last + every, options.max_epochs):
                 loop.look()
                 last = loop.epoch
     except _Stop as stop:
@@ -137,16 +138,8 @@ def run(
 
 
 class _Loop:
-    def __init__(
-        self,
-        method: Method,
-        examine: Callable[[], Check],
-        options: Options,
-        target: float,
-        work: int,
-    ) -> None:
-        self.method, self.examine, self.options, self.target = method, examine, options, target
-        self.pieces = max(1, work // CHUNK)
+    def __init__(self, task: Task, options: Options, target: float) -> None:
+        self.task, self.options, self.target = task, options, target
         self.epoch = 0
         self.start = time.perf_counter()
         self.best: Check
@@ -161,9 +154,10 @@ class _Loop:
     def one_epoch(self, order: Index) -> None:
         """Run an epoch in pieces, with an eye on the clock."""
         limit = self.options.time_limit
-        for piece in np.array_split(order, self.pieces) if self.pieces > 1 else (order,):
+        pieces = max(1, self.task.work // CHUNK)
+        for piece in np.array_split(order, pieces) if pieces > 1 else (order,):
             with np.errstate(all="ignore"):
-                passes = self.method.epoch(piece)
+                passes = self.task.epoch(piece)
             if limit is not None and time.perf_counter() - self.start > limit:
                 self.epoch += passes
                 self.look()
@@ -174,7 +168,7 @@ class _Loop:
     def look(self, *, final: bool = False) -> None:
         """Examine x, record it, tell the callback, and stop if there is a reason to."""
         with np.errstate(all="ignore"):
-            check = self.examine()
+            check = self.task.examine()
         check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
         if not hasattr(self, "best"):
             self.best = check

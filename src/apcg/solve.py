@@ -9,23 +9,25 @@ import numpy as np
 
 from . import _validation as validate
 from . import certificate
+from ._validation import Index
 from .certificate import Certificate
 from .erm import ERM
-from .loop import Check, Options, run
+from .loop import Options, run
+from .methods import newton
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
+from .methods.choice import Choice
+from .methods.newton import Newton
 from .methods.sdca import SDCA
+from .monitor import Method, Monitor
 from .problem import settle_zero_blocks
 from .result import Solution, Status
 from .sequences import Sequence
 
-METHODS = ("auto", "apcg", "sdca", "afg")
-
-#: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
-_FLOOR = 16 * np.finfo(float).eps
-#: Below this relative gap, a gap that no longer falls is taken for rounding.
-_STALL = 1e-9
+METHODS = ("auto", "apcg", "sdca", "afg", "newton")
+#: Those that start from a w, and look at all the data at each step.
+FULL = ("afg", "newton")
 
 
 def solve(
@@ -90,18 +92,15 @@ def solve(
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
     if isinstance(x0, Solution):
-        x0 = x0.x if problem.dual_form and method != "afg" else x0.w
-    monitor = _afg(problem, x0) if method == "afg" else _coordinate(problem, method, x0, mu)
-    monitor.tol = options.tol
-    best, status, trace, epochs = run(
-        monitor.method,
-        monitor.examine,
-        monitor.sampled,
-        options,
-        target=options.tol,
-        work=0 if method == "afg" else problem.samples.nnz,
-        check_every=options.check_every or monitor.check_every,
-    )
+        x0 = x0.x if problem.dual_form and method not in FULL else x0.w
+    stepper: Method
+    if method in FULL:
+        stepper, sampled, mu = _full(problem, method, x0), np.zeros(1, dtype=np.intp), math.nan
+    else:
+        stepper, sampled, mu = _coordinate(problem, method, x0, mu)
+    choice = Choice(problem, options.tol, options.max_epochs) if method == "auto" else None
+    monitor = Monitor(problem, stepper, mu, max(sampled.size, 1), options.tol, choice)
+    best, status, trace, epochs = run(monitor, sampled, options, options.tol)
     final = monitor.of_best(best, status.converged)
     if method != "sdca" and not problem.dual_form and epochs:
         final = _with_zeros(problem, final, status, options)
@@ -115,12 +114,15 @@ def solve(
         float(trace["seconds"][-1]) if len(trace) else 0.0,
         trace,
         method,
-        monitor.side,
+        best.side,
         float(trace["mu"][-1]) if len(trace) else monitor.mu,
     )
 
 
-def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monitor:
+def _coordinate(
+    problem: ERM, method: str, x0: Any, mu: float | None
+) -> tuple[APCG | Auto | SDCA, Index, float]:
+    """A method on the coordinates of the form, which of them it samples, and its mu."""
     form, left_out = problem.form, _left_out(problem)
     start = np.zeros(form.N)
     if x0 is not None:
@@ -137,14 +139,14 @@ def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monito
     start[left_out] = 0.0
     sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
     if method == "sdca":
-        return _Monitor(problem, SDCA(form, start), sampled, 1.0)
+        return SDCA(form, start), sampled, 1.0
     n = max(sampled.size, 1)
     if mu is None:
         mu = problem.mu if problem.dual_form else form.mu
     if method == "auto":
-        return _Monitor(problem, Auto(form, start, n, mu), sampled, 1.0)
+        return Auto(form, start, n, mu), sampled, 1.0
     sequence = Sequence.choose(n, mu, None)
-    return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
+    return APCG(form, start, sequence), sampled, sequence.mu
 
 
 def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
@@ -171,105 +173,20 @@ def _left_out(problem: ERM) -> Any:
     return np.flatnonzero(problem.weights == 0)
 
 
-def _afg(problem: ERM, x0: Any) -> _Monitor:
+def _full(problem: ERM, method: str, x0: Any) -> AFG | Newton:
+    """A method that looks at all the data at each step."""
     if problem.loss.gamma == 0:
         raise ValueError(
-            f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
-            '"sdca", or the loss "smoothed_hinge".'
+            f"method {method!r} needs a smooth loss, and {problem.loss.name!r} is not; take "
+            '"apcg" or "sdca", or the loss "smoothed_hinge".'
+        )
+    if method == "newton" and not newton.applies(problem):
+        raise ValueError(
+            f'method "newton" needs penalty "l2", got {problem.penalty}; take "auto" or "apcg".'
         )
     start = problem.g.clip(np.zeros(problem.d))
     if x0 is not None:
         start = validate.vector(x0, problem.d, "x0", each="column of X")
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
-    method = AFG(problem, start)
-    return _Monitor(problem, method, np.zeros(1, dtype=np.intp), math.nan)
-
-
-class _Monitor:
-    """A method and what is known of its answers: looks at it, and knows when to give up."""
-
-    def __init__(self, problem: ERM, method: Any, sampled: Any, mu: float) -> None:
-        self.problem, self.method, self.sampled, self.mu = problem, method, sampled, mu
-        self.on_primal = isinstance(method, AFG) or not problem.dual_form
-        self.side = "primal" if self.on_primal else "dual"
-        self.tol = 0.0
-        self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
-        self._last, self._rises = math.inf, 0
-
-    def examine(self) -> Check:
-        """The certificate of the present answer, from p and q; if it would do, from x alone."""
-        found = self._certificate(trust=True)
-        if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
-            found = self._certificate(trust=False)
-            if found.gap > self.tol * abs(found.primal):
-                self._refresh()  # p and q have drifted
-        columns = {
-            "primal": found.primal,
-            "dual": found.dual,
-            "gap": found.gap,
-            "mu": self.method.mu if isinstance(self.method, Auto) else self.mu,
-            "restarts": self.method.restarts if isinstance(self.method, Auto) else 0,
-        }
-        return Check(
-            found.x,
-            found.relative,
-            found.gap if math.isfinite(found.gap) else math.inf,
-            columns,
-            w=found.w,
-            exhausted=self._exhausted(found),
-        )
-
-    def of_best(self, best: Check, exact: bool) -> Certificate:
-        """The certificate to give back: from x (or w) alone, whatever ended the loop."""
-        assert best.w is not None
-        if exact:
-            return Certificate(best.w, best.x, best.columns["primal"], best.columns["dual"])
-        if self.on_primal:
-            return certificate.of_primal(self.problem, best.w)
-        return certificate.of_dual(self.problem, best.x)
-
-    def _refresh(self) -> None:
-        if not isinstance(self.method, AFG):
-            self.method.refresh()
-
-    def _certificate(self, *, trust: bool) -> Certificate:
-        p = self.problem
-        if isinstance(self.method, AFG):
-            point = self.method.point
-            return certificate.of_primal(p, point.w, point.z if trust else None)
-        x = p.form.nearest(self.method.x)
-        if not self.on_primal:
-            v = self.method.rows(1 / (p.alpha * p.n)) if trust else None
-            return certificate.of_dual(p, x, v)
-        rows = self.method.rows()
-        z = rows if p.loss.margin else rows + p.y
-        return certificate.of_primal(p, x, z if trust else None)
-
-    def _exhausted(self, found: Certificate) -> bool:
-        """Whether the gap is rounding error: tiny, or small and not falling any more."""
-        self._looks += 1
-        self._rises += found.gap > self._last
-        self._last = found.gap
-        if found.gap < 0.9 * self._best:
-            self._best, self._best_at, self._rises = found.gap, self._looks, 0
-        scale = abs(found.primal) + abs(found.dual)
-        since = self._looks - self._best_at
-        stuck = since > max(20, self._looks // 2)
-        # rounding goes up as often as down; what is only slow goes down
-        stalled = stuck and self._rises > since // 4
-        if stuck and not self._refreshed:  # is it the drift of p and q?
-            self._refresh()
-            self._refreshed, self._best_at, self._rises = True, self._looks, 0
-            return False
-        return bool(found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale))
-
-    @property
-    def check_every(self) -> int:
-        """A check costs so many multiply-adds, a pass so many: under 20 % for checks (measured)."""
-        p = self.problem
-        if isinstance(self.method, AFG):
-            return 1 if p.samples.nnz > 1_000_000 else 5
-        check = 2 * p.samples.nnz + 10 * p.n_samples + 8 * p.d + 50_000
-        a_pass = 4 * p.samples.nnz + 20 * p.n_samples
-        return int(min(20, max(1, math.ceil(5 * check / a_pass))))
+    return AFG(problem, start) if method == "afg" else Newton(problem, start)

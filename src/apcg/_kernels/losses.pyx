@@ -48,6 +48,13 @@ cdef double interval_derivative(double m, const double *theta) noexcept nogil:
     return -slope(m, theta)
 
 
+cdef double interval_curvature(double m, const double *theta) noexcept nogil:
+    """1/gamma where the slope is between its bounds and not held at 0 by epsilon, else 0."""
+    cdef double c = theta[0] - m
+    c = c - theta[1] if c >= theta[1] else (c + theta[1] if c <= -theta[1] else INFINITY)
+    return 1.0 / theta[2] if theta[3] * theta[2] <= c <= theta[4] * theta[2] else 0.0
+
+
 cdef double interval_conjugate(double x, const double *theta) noexcept nogil:
     if not theta[3] <= x <= theta[4]:
         return INFINITY
@@ -74,6 +81,11 @@ cdef double logistic_derivative(double m, const double *theta) noexcept nogil:
         e = exp(-m)
         return -e / (1.0 + e)
     return -1.0 / (1.0 + exp(m))
+
+
+cdef double logistic_curvature(double m, const double *theta) noexcept nogil:
+    cdef double e = exp(-fabs(m))
+    return e / ((1.0 + e) * (1.0 + e))
 
 
 cdef double logistic_conjugate(double x, const double *theta) noexcept nogil:
@@ -133,9 +145,11 @@ cdef double logistic_dual_prox(double v, double step, const double *theta) noexc
 # theta = (eta, gamma-tilde, gamma, is it the logistic loss, then theta of phi).
 
 cdef LossFunctions INTERVAL = LossFunctions(
-    interval_value, interval_derivative, interval_conjugate, interval_dual_prox)
+    interval_value, interval_derivative, interval_curvature, interval_conjugate,
+    interval_dual_prox)
 cdef LossFunctions LOGISTIC = LossFunctions(
-    logistic_value, logistic_derivative, logistic_conjugate, logistic_dual_prox)
+    logistic_value, logistic_derivative, logistic_curvature, logistic_conjugate,
+    logistic_dual_prox)
 
 
 cdef inline const LossFunctions *inner(const double *theta) noexcept nogil:
@@ -148,6 +162,10 @@ cdef double perturbed_value(double m, const double *theta) noexcept nogil:
 
 cdef double perturbed_derivative(double m, const double *theta) noexcept nogil:
     return inner(theta).derivative(m, theta + 4) + m / theta[0]
+
+
+cdef double perturbed_curvature(double m, const double *theta) noexcept nogil:
+    return inner(theta).curvature(m, theta + 4) + 1.0 / theta[0]
 
 
 cdef double perturbed_conjugate(double x, const double *theta) noexcept nogil:
@@ -169,7 +187,8 @@ cdef double perturbed_dual_prox(double v, double step, const double *theta) noex
 
 
 cdef LossFunctions PERTURBED = LossFunctions(
-    perturbed_value, perturbed_derivative, perturbed_conjugate, perturbed_dual_prox)
+    perturbed_value, perturbed_derivative, perturbed_curvature, perturbed_conjugate,
+    perturbed_dual_prox)
 
 
 cdef LossFunctions find(str name) except *:
@@ -220,6 +239,10 @@ cdef class Loss:
     def derivative(self, const double[::1] t):
         """phi'(t); at a kink, the end of the subdifferential that is nearest to zero."""
         return self.apply(self.functions.derivative, t)
+
+    def curvature(self, const double[::1] t):
+        """phi''(t); at a kink of phi', the larger of the two."""
+        return self.apply(self.functions.curvature, t)
 
     def conjugate(self, const double[::1] x):
         """phi*(-x)"""
