@@ -176,11 +176,11 @@ def test_where_newton_does_not_apply_it_is_never_chosen(loss, penalty):
 
 
 def test_the_choice_follows_the_rate():
-    """A gap that halves each pass is left alone; one that stands still is not."""
+    """A gap that falls by ten each pass is left alone; one that stands still is not."""
     X, y = one_hot()
     p = ERM(X, y, "logistic", alpha=1e-6)
     fast, slow, short = Choice(p, 1e-6, 1000), Choice(p, 1e-6, 1000), Choice(p, 1e-6, 12)
-    assert not any(fast.leave(e, 0.5**e) for e in range(60))
+    assert not any(fast.leave(e, 0.1**e) for e in range(60))
     assert any(slow.leave(e, 0.99**e) for e in range(60))
     assert not any(short.leave(e, 0.99**e) for e in range(12))  # no room for it
 

@@ -21,6 +21,7 @@ from ._kernels import matrix
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,12 @@ class Columns:
             rows = self.take(part)
             out += rows.T @ (weight[part, None] * rows)
         return out, 0.5 * kept.size * d * (d + 1)
+
+    def stored_in(self, coordinates: Index) -> int:
+        """How many numbers are stored of the columns with these numbers."""
+        if self.indptr.size:
+            return int(np.sum(np.diff(self.indptr)[coordinates]))
+        return int(coordinates.size * self.n_rows)
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""

@@ -32,6 +32,14 @@ class Task(Protocol):
     def check_every(self) -> int:
         """Epochs until the next look, unless the user says."""
 
+    @property
+    def sampled(self) -> Index:
+        """The blocks to sample from; another array if they have changed."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps an epoch has."""
+
     def epoch(self, order: Index) -> int:
         """One step on each block of `order`; gives the passes that a whole order takes."""
 
@@ -95,13 +103,21 @@ class Options:
             )
         self.rng = validate.generator(self.random_state)
 
-    def orders(self, sampled: Index) -> Iterator[Index]:
-        """The blocks of one epoch after the other."""
+    def orders(self, task: Task) -> Iterator[Index]:
+        """The blocks of one epoch after the other: permutations of those that are sampled."""
+        rest, of = np.empty(0, dtype=np.intp), None
         while True:
-            if self.sampling == "permutation":
-                yield self.rng.permutation(sampled)
-            else:
-                yield sampled[self.rng.integers(sampled.size, size=sampled.size)]
+            sampled, steps = task.sampled, task.steps
+            if self.sampling == "uniform":
+                yield sampled[self.rng.integers(sampled.size, size=steps)]
+                continue
+            if sampled is not of:
+                rest, of = rest[:0], sampled
+            while rest.size < steps:
+                new = self.rng.permutation(sampled)
+                rest = np.concatenate([rest, new]) if rest.size else new
+            order, rest = rest[:steps], rest[steps:]
+            yield order
 
 
 class _Stop(Exception):
@@ -111,9 +127,7 @@ class _Stop(Exception):
         self.status = status
 
 
-def run(
-    task: Task, sampled: Index, options: Options, target: float
-) -> tuple[Check, Status, Trace, int]:
+def run(task: Task, options: Options, target: float) -> tuple[Check, Status, Trace, int]:
     """Epochs of `task` until its look finds it within target, or something else ends it.
 
     Gives the best point looked at, the status, the record and the number of epochs.
@@ -122,7 +136,7 @@ def run(
     try:
         loop.look()
         last = 0
-        for order in options.orders(sampled):
+        for order in options.orders(task):
             loop.one_epoch(order)
             every = options.check_every or task.check_every
             if loop.epoch >= min(last + every, options.max_epochs):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as validate
-from ._validation import Vector
+from ._validation import Index, Vector
 from .loop import CHUNK, Check, Options, run
 from .methods.apcg import APCG
 from .methods.auto import Auto
@@ -100,7 +100,7 @@ def minimize(
     gradient0 = problem.block_norms(problem.gradient(start))
 
     target = options.tol * max(1.0, float(gradient0.max()))
-    best, status, trace, epochs = run(_Task(problem, stepper), sampled, options, target)
+    best, status, trace, epochs = run(_Task(problem, stepper, sampled), options, target)
     seconds = float(trace["seconds"][-1]) if len(trace) else 0.0
     return Result(
         best.x,
@@ -120,8 +120,9 @@ def minimize(
 class _Task:
     """A method and how its answers are looked at: by F and the residual of the problem given."""
 
-    def __init__(self, problem: Composite, method: APCG | Auto | Direct) -> None:
+    def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
         self.problem, self.method, self.epoch = problem, method, method.epoch
+        self.sampled, self.steps = sampled, sampled.size
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         self.work = problem.work if problem.compiled else CHUNK * problem.n
         # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.

@@ -11,6 +11,7 @@ from ._validation import Index
 from .certificate import Certificate
 from .erm import ERM
 from .loop import Check
+from .methods import shrinking
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
@@ -23,6 +24,9 @@ _FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 _STALL = 1e-9
 
+#: A coordinate this near its resting value, in units of the mean, is put there.
+NEAR = 1e-3
+
 Method = APCG | Auto | SDCA | AFG | Newton
 
 
@@ -30,13 +34,22 @@ class Monitor:
     """A method and what is known of its answers: looks at it, and knows when to give up."""
 
     def __init__(
-        self, problem: ERM, method: Method, mu: float, n: int, tol: float, choice: Choice | None
+        self,
+        problem: ERM,
+        method: Method,
+        mu: float,
+        sampled: Index,
+        tol: float,
+        choice: Choice | None,
+        start: Certificate | None,
     ) -> None:
         self.problem, self.tol = problem, tol
-        self._pair = isinstance(method, Auto) and problem.dual_form and problem.g.is_quadratic
-        self._best_pair: Certificate | None = None
+        self._pair = choice is not None and problem.dual_form and problem.g.is_quadratic
+        self._best_pair: Certificate | None = start
         self.passes = 0.0
-        self._n, self._choice = n, choice
+        self.sampled, self.steps = sampled, sampled.size
+        self._all, self._choice = sampled, choice
+        self._shrinks = isinstance(method, Auto) and shrinking.applies(problem)
         self._take(method, mu)
 
     def _take(self, method: Method, mu: float) -> None:
@@ -50,7 +63,7 @@ class Monitor:
     def epoch(self, order: Index) -> int:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
-        self.passes += passes * order.size / self._n
+        self.passes += passes * order.size / max(self.steps, 1)
         return passes
 
     @property
@@ -66,6 +79,8 @@ class Monitor:
             if found.gap > self.tol * abs(found.primal):
                 self._refresh()  # p and q have drifted
         exhausted = self._exhausted(found)
+        if self._shrinks and isinstance(self.method, Auto):
+            self._shrink(self.method, found)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -87,6 +102,17 @@ class Monitor:
         self._choose(found)
         return check
 
+    def _shrink(self, method: Auto, found: Certificate) -> None:
+        """Leave out the coordinates that rest; an epoch has as many nonzeros as before."""
+        resting, values = shrinking.resting(self.problem, found)
+        near = NEAR * float(np.mean(np.abs(found.x)))
+        kept = np.intersect1d(method.leave_out(resting, values, near), self._all, True)
+        if kept.size and not np.array_equal(kept, self.sampled):
+            self.sampled = kept
+            columns = self.problem.form.f.columns
+            self.steps = round(kept.size * columns.nnz / max(columns.stored_in(kept), 1))
+            method.sample(kept.size)
+
     def _with_the_best(self, found: Certificate) -> Certificate:
         """The best w and the best x so far, which need not be of one look."""
         if self._best_pair is not None and self._best_pair.finite and found.finite:
@@ -98,7 +124,11 @@ class Monitor:
 
     def _choose(self, found: Certificate) -> None:
         """Leave the dual for the primal if that is cheaper."""
-        if self._choice and self._choice.leave(self.passes, found.relative):
+        if (
+            self._choice
+            and isinstance(self.method, Auto)
+            and self._choice.leave(self.passes, found.relative)
+        ):
             self._choice = None
             self._take(Newton(self.problem, found.w), 1.0)  # no momentum, like SDCA
 

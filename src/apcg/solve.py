@@ -91,16 +91,13 @@ def solve(
     )
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
-    if isinstance(x0, Solution):
-        x0 = x0.x if problem.dual_form and method not in FULL else x0.w
-    stepper: Method
-    if method in FULL:
-        stepper, sampled, mu = _full(problem, method, x0), np.zeros(1, dtype=np.intp), math.nan
-    else:
-        stepper, sampled, mu = _coordinate(problem, method, x0, mu)
+    stepper, sampled, mu = _start(problem, method, x0, mu)
     choice = Choice(problem, options.tol, options.max_epochs) if method == "auto" else None
-    monitor = Monitor(problem, stepper, mu, max(sampled.size, 1), options.tol, choice)
-    best, status, trace, epochs = run(monitor, sampled, options, options.tol)
+    known = None
+    if isinstance(x0, Solution) and choice and problem.dual_form:
+        known = certificate.of_pair(problem, x0.w, x0.x)
+    monitor = Monitor(problem, stepper, mu, sampled, options.tol, choice, known)
+    best, status, trace, epochs = run(monitor, options, options.tol)
     final = monitor.of_best(best, status.converged)
     if method != "sdca" and not problem.dual_form and epochs:
         final = _with_zeros(problem, final, status, options)
@@ -119,10 +116,23 @@ def solve(
     )
 
 
+def _start(problem: ERM, method: str, x0: Any, mu: float | None) -> tuple[Method, Index, float]:
+    """The method at its start, the coordinates that it samples, and its mu."""
+    first = 1.0
+    if isinstance(x0, Solution):
+        if method == x0.method == "auto" and problem.dual_form:  # go on as it ended
+            method = "newton" if x0.side == "primal" and newton.applies(problem) else "auto"
+            first = x0.mu
+        x0 = x0.x if problem.dual_form and method not in FULL else x0.w
+    if method in FULL:
+        return _full(problem, method, x0), np.zeros(1, dtype=np.intp), first
+    return _coordinate(problem, method, x0, mu, first)
+
+
 def _coordinate(
-    problem: ERM, method: str, x0: Any, mu: float | None
-) -> tuple[APCG | Auto | SDCA, Index, float]:
-    """A method on the coordinates of the form, which of them it samples, and its mu."""
+    problem: ERM, method: str, x0: Any, mu: float | None, first: float
+) -> tuple[Method, Index, float]:
+    """A method on the coordinates of the form; "auto" has the mu-hat `first` at first."""
     form, left_out = problem.form, _left_out(problem)
     start = np.zeros(form.N)
     if x0 is not None:
@@ -144,7 +154,7 @@ def _coordinate(
     if mu is None:
         mu = problem.mu if problem.dual_form else form.mu
     if method == "auto":
-        return Auto(form, start, n, mu), sampled, 1.0
+        return Auto(form, start, n, mu, first), sampled, first
     sequence = Sequence.choose(n, mu, None)
     return APCG(form, start, sequence), sampled, sequence.mu
 

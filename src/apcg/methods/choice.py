@@ -25,20 +25,27 @@ class Choice:
     """The gaps seen on the dual side, and what Newton's method would cost, in passes."""
 
     def __init__(self, problem: ERM, tol: float, max_epochs: int) -> None:
-        self.cost = math.inf
+        self._step = math.inf
         # H takes about the room of the data, at most
         if newton.applies(problem) and problem.d**2 <= 1_000_000 + 2 * problem.samples.nnz:
-            self.cost = STEPS * newton.step_cost(problem)
+            self._step = newton.step_cost(problem)
         self._tol, self._max = max(tol, _FINEST), max_epochs
         self._seen: list[tuple[float, float]] = []
 
     def leave(self, passes: float, gap: float) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes."""
-        if not (math.isfinite(self.cost) and gap > self._tol):
+        if not (math.isfinite(self._step) and gap > self._tol):
             return False
         self._seen.append((passes, math.log(gap)))
+        cost = self._step * self._steps(gap)
         left = min(self._passes_left(), self._max - passes)
-        return passes >= EARLIEST * self.cost and left > self.cost
+        return passes >= EARLIEST * cost and left > cost
+
+    def _steps(self, gap: float) -> float:
+        """Steps to the tolerance: near the end each doubles the number of digits."""
+        if gap >= 1:
+            return STEPS
+        return min(STEPS, 1 + math.log2(1 + math.log(self._tol) / math.log(gap)))
 
     def _passes_left(self) -> float:
         passes, gap = self._seen[-1]
