@@ -23,7 +23,7 @@ lint: $(READY)  ## check style and types
 
 bench: $(READY)  ## measure; needs valgrind for the instruction counts
 	$(BIN)/python benchmarks/passes.py
-	$(BIN)/python benchmarks/instructions.py --nonzeros 75
+	$(BIN)/python benchmarks/kernel.py --quick
 	$(BIN)/python benchmarks/step_cost.py
 
 clean:

@@ -19,8 +19,10 @@ import numpy as np
 
 from libc.math cimport fabs
 
+from .losses cimport interval_dual_prox
 from .sequence cimport Coefficients, advance
-from .terms cimport GRAM, QUADRATIC, Outer, Psi, derivative_at, prox_at, theta_at
+from .terms cimport (DUAL_INTERVAL, GRAM, QUADRATIC, Outer, Prox, Psi, derivative_at, prox_at,
+                     prox_near, prox_of, theta_at)
 from .types cimport index_t, value_t
 
 cdef extern from "rows.h" nogil:
@@ -270,6 +272,75 @@ cdef void scalar_steps(
             state.fold_()
 
 
+cdef void quadratic_steps(
+        const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
+        const Py_ssize_t[::1] order) noexcept nogil:
+    """`scalar_steps` for a quadratic h, with all that does not change read once."""
+    cdef View w = view(model, state)
+    cdef Prox prox = prox_of(model.psi)
+    cdef const Py_ssize_t *next = &order[0]
+    cdef const Py_ssize_t *end = next + order.shape[0]
+    cdef const value_t *column
+    cdef const index_t *own = rows
+    cdef Py_ssize_t i, size = w.rows
+    cdef double weight = model.outer.weight[0], fold_at = state.fold_at
+    cdef double s = state.s, t = state.t, n_alpha = 0.0, rho = 0.0
+    cdef double sp = 0.0, sq = 0.0, sign = 1.0, g, centre, step, h, du, dv
+    cdef Move move
+    # With gamma = mu all coefficients are constant, and t = -s/2 is set, not accumulated.
+    cdef bint constant = state.gamma == state.mu and t == -0.5 * s
+    if constant:
+        state.s = 1.0
+        state.t = -0.5
+        n_alpha = next_move(state).step
+        rho = state.s
+    while next != end:
+        i = next[0]
+        next += 1
+        if rows == NULL:
+            column = a + i * size
+            dense_dot2(column, size, w.pq, sp, sq)
+        else:
+            column, own = a + indptr[i], rows + indptr[i]
+            size = indptr[i + 1] - indptr[i]
+            sparse_dot2(column, own, size, w.pq, sp, sq)
+        if constant:
+            s *= rho
+            t = -0.5 * s
+        else:
+            state.s, state.t = s, t
+            move = next_move(state)
+            s, t, n_alpha = state.s, state.t, move.step
+        g = weight * (sq + (t + s) * sp)
+        if w.sign != NULL:
+            sign = w.sign[i]
+            g *= sign
+        g += w.c[i * w.c_stride] + w.sigma[i * w.sigma_stride] * (w.v[i] + (t + s) * w.u[i])
+        centre = w.v[i] + t * w.u[i]
+        step = 1.0 / (n_alpha * w.L[i])
+        h = centre - step * g
+        if prox.kind == DUAL_INTERVAL:
+            h = interval_dual_prox(h, step * prox.weight, prox.theta) - centre
+        else:
+            h = prox_near(&prox, model.psi, i, h, step, centre) - centre
+        if fabs(h) > ROUNDING * fabs(centre):
+            du = (n_alpha - 1.0) / s * h if s > 0.0 else 0.0
+            dv = h - t * du
+            w.u[i] += du
+            w.v[i] += dv
+            du *= sign
+            dv *= sign
+            if rows == NULL:
+                dense_add2(column, size, w.pq, du, dv)
+            else:
+                sparse_add2(column, own, size, w.pq, du, dv)
+        if s < fold_at:
+            state.s, state.t = s, t
+            state.fold_()
+            s, t = state.s, state.t
+    state.s, state.t = s, t
+
+
 cdef void block_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
         const Py_ssize_t[::1] order) noexcept nogil:
@@ -317,6 +388,8 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
     with nogil:
         if model.starts.shape[0]:
             block_steps(a, rows, starts, model, state, order)
+        elif model.outer.kind == QUADRATIC:
+            quadratic_steps(a, rows, starts, model, state, order)
         else:
             scalar_steps(a, rows, starts, model, state, order)
 
@@ -325,15 +398,9 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
 
 cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize_t size, Outer h,
                                  const double *r) noexcept nogil:
-    """<A_i, h'(r)>, with `rows` NULL for a dense column."""
+    """<A_i, h'(r)> for an h by pointer, with `rows` NULL for a dense column."""
     cdef Py_ssize_t k, j
     cdef double total = 0.0
-    if h.kind == QUADRATIC:
-        if rows == NULL:
-            dense_dot1(a, size, r, total)
-        else:
-            sparse_dot1(a, rows, size, r, total)
-        return h.weight[0] * total
     for k in range(size):
         j = k if rows == NULL else rows[k]
         total += a[k] * derivative_at(h, j, r[j])
@@ -343,35 +410,54 @@ cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize
 cdef void plain_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model,
         double *x, double *r, const Py_ssize_t[::1] order) noexcept nogil:
-    cdef Py_ssize_t k, i, first, size
+    cdef Prox prox = prox_of(model.psi)
+    cdef const Py_ssize_t *next = &order[0]
+    cdef const Py_ssize_t *end = next + order.shape[0]
+    cdef Py_ssize_t i, size = model.rows
     cdef const value_t *column
     cdef const index_t *own = NULL
     cdef const double *sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
+    cdef const double *c = &model.c[0]
+    cdef const double *sigma = &model.sigma[0]
+    cdef const double *L = &model.L[0]
     cdef Py_ssize_t c_stride = 1 if model.c.shape[0] > 1 else 0
     cdef Py_ssize_t sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
-    cdef double g, step, h, new
-    for k in range(order.shape[0]):
-        i = order[k]
-        first = i * model.rows if rows == NULL else indptr[i]
-        size = model.rows if rows == NULL else indptr[i + 1] - first
-        column = a + first
-        if rows != NULL:
-            own = rows + first
-        if model.outer.kind == GRAM:
+    cdef bint quadratic = model.outer.kind == QUADRATIC
+    cdef double weight = model.outer.weight[0]
+    cdef double g = 0.0, e = 1.0, step, h, new
+    while next != end:
+        i = next[0]
+        next += 1
+        if rows == NULL:
+            column = a + i * size
+        else:
+            column, own = a + indptr[i], rows + indptr[i]
+            size = indptr[i + 1] - indptr[i]
+        if quadratic:
+            if rows == NULL:
+                dense_dot1(column, size, r, g)
+            else:
+                sparse_dot1(column, own, size, r, g)
+            g *= weight
+        elif model.outer.kind == GRAM:
             g = r[i]
         else:
             g = plain_partial(column, own, size, model.outer, r)
         if sign != NULL:
-            g *= sign[i]
-        g += model.c[i * c_stride] + model.sigma[i * sigma_stride] * x[i]
-        step = 1.0 / model.L[i]
-        new = prox_at(model.psi, i, x[i] - step * g, step)
+            e = sign[i]
+            g *= e
+        g += c[i * c_stride] + sigma[i * sigma_stride] * x[i]
+        step = 1.0 / L[i]
+        new = x[i] - step * g
+        if prox.kind == DUAL_INTERVAL:
+            new = interval_dual_prox(new, step * prox.weight, prox.theta)
+        else:
+            new = prox_near(&prox, model.psi, i, new, step, x[i])
         h = new - x[i]
         if fabs(h) <= ROUNDING * fabs(x[i]):
             continue
         x[i] = new  # not x_i + h, which may be outside the domain by a rounding
-        if sign != NULL:
-            h *= sign[i]
+        h *= e
         if rows == NULL:
             dense_add1(column, size, r, h)
         else:
