@@ -309,12 +309,21 @@ cdef class Loss:
                     add(&total, INFINITY)
         return total.high + total.low
 
-    def dual_prox(self, const double[::1] v, const double[::1] step):
-        """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)"""
+    def dual_prox(self, const double[::1] v, const double[::1] step, const double[::1] near=None):
+        """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)
+
+        With `near`, the logistic prox as the kernels take it, from a guess; nan where that fails.
+        """
         cdef Py_ssize_t i
+        cdef bint guess = near is not None and self.functions.dual_prox == logistic_dual_prox
         result = np.empty(v.shape[0])
         cdef double[::1] out = result
         with nogil:
             for i in range(v.shape[0]):
-                out[i] = self.functions.dual_prox(v[i], step[i], &self.theta[0])
+                if guess:
+                    out[i] = logistic_dual_prox_near(v[i], step[i], near[i])
+                else:
+                    out[i] = self.functions.dual_prox(v[i], step[i], &self.theta[0])
+        if guess:
+            result[result < 0.0] = np.nan
         return result

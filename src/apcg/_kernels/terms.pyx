@@ -181,6 +181,25 @@ cdef class Psi:
                 total += value_at(self, index[e] if given else e, x[e])
         return total
 
+    def contains(self, const double[::1] x):
+        """Whether every psi_i(x_i) is finite; quicker than the values, which may take logarithms."""
+        cdef Py_ssize_t i
+        cdef double low, high
+        cdef const double *theta
+        if self.kind == ANY or self.is_block:
+            return bool(np.isfinite(self.value(x)))
+        with nogil:
+            for i in range(x.shape[0]):
+                theta = theta_at(self, i)
+                low = (theta[2] if self.kind == PENALTY_INTERVAL
+                       else theta[3] if self.kind == DUAL_INTERVAL else 0.0)
+                high = (theta[3] if self.kind == PENALTY_INTERVAL
+                        else theta[4] if self.kind == DUAL_INTERVAL else 1.0)
+                if not (low <= x[i] <= high and x[i] - x[i] == 0.0):
+                    with gil:
+                        return False
+        return True
+
     def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):
         """The prox of psi_{index_e} at v_e for each e, or of psi_{index_0} at the block v.
 
