@@ -9,3 +9,19 @@ cdef struct LossFunctions:
 
 
 cdef LossFunctions find(str name) except *
+
+
+# The proxes that the kernels know.
+
+cdef inline double interval_dual_prox(double v, double step, const double *theta) noexcept nogil:
+    """psi(x) = -k x + epsilon |x| on [lower, upper]."""
+    cdef double x = v + step * theta[0]
+    cdef double e
+    if theta[1] != 0.0:
+        e = step * theta[1]
+        x = x - e if x > e else (x + e if x < -e else 0.0 * x)
+    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
+
+
+# Not inlined: it would keep the kernels from inlining the others.
+cdef double logistic_dual_prox_near(double v, double step, double near) noexcept nogil
