@@ -103,10 +103,11 @@ class Monitor:
         return check
 
     def _shrink(self, method: Auto, found: Certificate) -> None:
-        """Leave out the coordinates that rest; an epoch has as many nonzeros as before."""
-        resting, values = shrinking.resting(self.problem, found)
-        near = NEAR * float(np.mean(np.abs(found.x)))
-        kept = np.intersect1d(method.leave_out(resting, values, near), self._all, True)
+        """Leave out the coordinates that need no step; an epoch has as many nonzeros as before."""
+        idle, values = shrinking.idle(self.problem, found)
+        if values is not None:
+            idle = method.put(idle, values, NEAR * float(np.mean(np.abs(method.x))))
+        kept = np.setdiff1d(self._all, np.flatnonzero(idle), assume_unique=True)
         if kept.size and not np.array_equal(kept, self.sampled):
             self.sampled = kept
             columns = self.problem.form.f.columns

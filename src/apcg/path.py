@@ -94,7 +94,7 @@ class _Seen:
 
     @classmethod
     def of(cls, problem: ERM, answer: Solution) -> _Seen:
-        if shrinking.applies(problem):
+        if shrinking.rests(problem):
             return cls(problem.alpha, answer)
         x = answer.x / np.where(problem.weights > 0, problem.weights, 1.0)
         return cls(problem.alpha, answer, problem.loss.nearest_conjugate_slope(x, x))

@@ -83,23 +83,23 @@ class Auto:
                 self._steps = 0
         return 1
 
-    def leave_out(self, resting: Mask, values: Vector, near: float) -> Index:
-        """Put coordinates that rest, and are near their value, there, and sample the others only.
+    def put(self, idle: Mask, values: Vector, near: float) -> Mask:
+        """Put those of the idle coordinates that are near their values there: x_i = z_i = values_i.
 
-        Of those, x_i = z_i = the value from now on. Gives the others.
+        Gives the mask of those.
         """
         state, f = self._apcg.state, self.problem.f
         u, v = np.asarray(state.u), np.asarray(state.v)
         off = np.maximum(np.abs(self._apcg.x - values), np.abs(self._apcg.z - values))
-        out = resting & (off <= near)
-        move = np.flatnonzero(out & ((u != 0) | (v != values)))
+        there = idle & (off <= near)
+        move = np.flatnonzero(there & ((u != 0) | (v != values)))
         if move.size:
             change = np.zeros(v.size)
             for k, (array, to) in enumerate(((u, np.zeros(v.size)), (v, values))):
                 change[move] = (to - array)[move]
                 array[move] = to[move]
                 np.asarray(state.pq)[:, k] += f.columns.dot(f.sign * change)
-        return np.flatnonzero(~out)
+        return there
 
     def sample(self, n: int) -> None:
         """So many coordinates are sampled from now on."""
