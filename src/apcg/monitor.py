@@ -18,14 +18,12 @@ from .methods.auto import Auto
 from .methods.choice import Choice
 from .methods.newton import Newton
 from .methods.sdca import SDCA
+from .methods.shrinking import Shrinking
 
 #: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
 _FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 _STALL = 1e-9
-
-#: A coordinate this near its resting value, in units of the mean, is put there.
-NEAR = 1e-3
 
 Method = APCG | Auto | SDCA | AFG | Newton
 
@@ -48,8 +46,8 @@ class Monitor:
         self._best_pair: Certificate | None = start
         self.passes = 0.0
         self.sampled, self.steps = sampled, sampled.size
-        self._all, self._choice = sampled, choice
-        self._shrinks = isinstance(method, Auto) and shrinking.applies(problem)
+        self._choice = choice
+        self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
         self._take(method, mu)
 
     def _take(self, method: Method, mu: float) -> None:
@@ -64,6 +62,9 @@ class Monitor:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
         self.passes += passes * order.size / max(self.steps, 1)
+        kept, method = self._shrinking, self.method
+        if kept and isinstance(method, Auto) and kept.expired(self.passes):
+            self._sample(method, kept.all)
         return passes
 
     @property
@@ -79,8 +80,9 @@ class Monitor:
             if found.gap > self.tol * abs(found.primal):
                 self._refresh()  # p and q have drifted
         exhausted = self._exhausted(found)
-        if self._shrinks and isinstance(self.method, Auto):
-            self._shrink(self.method, found)
+        if self._shrinking and isinstance(self.method, Auto):
+            kept = self._shrinking.after_look(self.method, found, self.passes)
+            self._sample(self.method, kept)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -102,13 +104,9 @@ class Monitor:
         self._choose(found)
         return check
 
-    def _shrink(self, method: Auto, found: Certificate) -> None:
-        """Leave out the coordinates that need no step; an epoch has as many nonzeros as before."""
-        idle, values = shrinking.idle(self.problem, found)
-        if values is not None:
-            idle = method.put(idle, values, NEAR * float(np.mean(np.abs(method.x))))
-        kept = np.setdiff1d(self._all, np.flatnonzero(idle), assume_unique=True)
-        if kept.size and not np.array_equal(kept, self.sampled):
+    def _sample(self, method: Auto, kept: Index) -> None:
+        """Sample these from now on; an epoch has as many nonzeros as before."""
+        if not np.array_equal(kept, self.sampled):
             self.sampled = kept
             columns = self.problem.form.f.columns
             self.steps = round(kept.size * columns.nnz / max(columns.stored_in(kept), 1))
