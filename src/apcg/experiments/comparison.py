@@ -1,0 +1,73 @@
+"""Several methods on one problem: passes and seconds to given gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..erm import ERM
+from ..result import Solution
+from ..solve import solve
+
+#: Relative duality gaps whose passes are reported.
+GAPS = (1e-3, 1e-6, 1e-9)
+
+
+def run(
+    problem: ERM,
+    methods: Iterable[str],
+    *,
+    passes: int,
+    tol: float,
+    seed: int | None = 0,
+    callback: Callable[[Any], Any] | None = None,
+    verbose: int = 0,
+) -> dict[str, Solution]:
+    """Each method from zero with the same seed and a check every pass; ends early on Ctrl-C."""
+    found: dict[str, Solution] = {}
+    for method in methods:
+        found[method] = solve(
+            problem,
+            method,
+            tol=tol,
+            max_epochs=passes,
+            check_every=1,
+            random_state=seed,
+            callback=callback,
+            verbose=verbose,
+        )
+        if found[method].status.code in ("interrupted", "callback"):
+            break
+    return found
+
+
+def cost(solution: Solution, gap: float) -> tuple[float, float] | None:
+    """(passes, seconds) to this gap, relative to P; None if it was not reached."""
+    trace = solution.trace
+    reached = np.flatnonzero(trace["gap"] <= gap * np.abs(trace["primal"]))
+    if not reached.size:
+        return None
+    return float(trace["epoch"][reached[0]]), float(trace["seconds"][reached[0]])
+
+
+def summary(problem: ERM, found: dict[str, Solution]) -> list[dict[str, Any]]:
+    """A row for each method, for tables and JSON."""
+    rows = []
+    for method, r in found.items():
+        costs = {f"{gap:g}": cost(r, gap) for gap in GAPS}
+        rows.append(
+            {
+                "alpha": problem.alpha,
+                "method": method,
+                "passes": {g: c[0] if c else None for g, c in costs.items()},
+                "seconds": {g: c[1] if c else None for g, c in costs.items()},
+                "primal": r.primal,
+                "dual": r.dual,
+                "gap": r.gap,
+                "epochs": r.epochs,
+                "status": r.status.code,
+            }
+        )
+    return rows
