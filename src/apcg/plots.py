@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,12 @@ STYLES: dict[str, dict[str, Any]] = {
     "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
     "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
 }
-BOUND = {"color": "#222222", "linestyle": "--", "linewidth": 1.0, "label": "Theorem 2 (bound)"}
+BOUND = {
+    "color": "#222222",
+    "linestyle": "--",
+    "linewidth": 1.0,
+    "label": "Theorem 2, bound of D* - D",
+}
 #: Markers on a curve.
 MARKERS = 8
 
@@ -46,12 +52,14 @@ def convergence(
     x: str = "epoch",
     optimum: float | None = None,
     bound: Any = None,
+    log_x: bool = False,
     legend: bool = True,
 ) -> Any:
     """Draw column y of each trace against passes, on a logarithmic axis; return the axes.
 
     With `optimum`, y less the optimum is drawn. `x` may be "seconds". `bound` is a function of an
-    array of passes, such as that of Theorem 2 (`theory.dual_bound`), drawn dashed.
+    array of passes, such as that of Theorem 2 (`theory.dual_bound`), drawn dashed. `log_x` is for
+    methods of very different speeds.
     """
     if ax is None:
         ax = new_figure(6, 4).add_subplot()
@@ -61,6 +69,8 @@ def convergence(
         shown = np.where(values > 0, values, np.nan)
         ax.plot(trace[x], shown, label=label, **_style(name, len(trace)))
     ax.set_yscale("log")
+    if log_x:
+        ax.set_xscale("log")
     if bound is not None:
         _draw_bound(ax, bound)
     ax.set_xlabel(LABELS.get(x, x))
@@ -92,9 +102,10 @@ def grid(
                 ax.set_yticks([])
             if i == 0:
                 ax.set_title(column)
-            if i < len(rows) - 1:
-                ax.set_xlabel("")
-            ax.set_ylabel(f"{row}\n{ax.get_ylabel()}" if j == 0 else "")
+            ax.set_ylabel(f"{row}\n{ax.get_ylabel()}".strip() if j == 0 else "")
+    for above, below in zip(axes[:-1].flat, axes[1:].flat, strict=True):
+        if above.get_xlabel() == below.get_xlabel():
+            above.set_xlabel("")
     entries = {
         label: line
         for ax in axes.flat
@@ -107,6 +118,14 @@ def grid(
     if title:
         figure.suptitle(title)
     return figure
+
+
+def lambda_label(alpha: float) -> str:
+    """λ = 10^-6, as a label."""
+    exponent = round(math.log10(alpha))
+    if math.isclose(alpha, 10.0**exponent):
+        return rf"$\lambda = 10^{{{exponent}}}$"
+    return rf"$\lambda$ = {alpha:g}"
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -131,7 +150,7 @@ def _style(name: str, points: int) -> dict[str, Any]:
 def _draw_bound(ax: Any, bound: Any) -> None:
     """Over the passes that are drawn, without changing the range of the axes."""
     xlim, ylim = ax.get_xlim(), ax.get_ylim()
-    passes = np.linspace(0, xlim[1], 200)
+    passes = np.geomspace(max(xlim[0], 1e-2), xlim[1], 200)
     ax.plot(passes, bound(passes), **BOUND)
     ax.set_xlim(xlim)
     ax.set_ylim(ylim)

@@ -61,18 +61,22 @@ for command in (info, train, predict, compare, reproduce):
 def main(argv: list[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one sentence, not a traceback."""
     warnings.showwarning = _warn
+    if "_APCG_COMPLETE" in os.environ:  # a shell asks how a word could go on
+        apcg.main(prog_name="apcg")
     try:
-        code = apcg.main(argv, prog_name="apcg", standalone_mode=False) or 0
+        # not apcg.main: it turns broken pipes and Ctrl-C into exit code 1
+        with apcg.make_context("apcg", list(sys.argv[1:] if argv is None else argv)) as context:
+            code = apcg.invoke(context) or 0
         sys.stdout.flush()
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted.", err=True)
         code = 130
-    except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
-            raise
+    except BrokenPipeError:
         # the interpreter flushes standard output once more at its end, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141

@@ -121,18 +121,16 @@ def _draw(
 ) -> list[str]:
     """The gap against passes and against seconds, a column for each lambda."""
     panels: dict[tuple[str, str], dict[str, Any]] = {}
+    rows = ["", " "]  # passes, seconds: the axes say it
     for alpha, found in runs.items():
         traces = {name: r.trace for name, r in found.items() if len(r.trace)}
-        column = f"λ = {alpha:g}"
-        promised = problem.with_alpha(alpha)
-        panels["passes", column] = {
-            "traces": traces, "y": "gap",
-            "bound": partial(theory.dual_bound, promised) if bound and promised.mu > 0 else None,
-        }  # fmt: skip
-        panels["time", column] = {"traces": traces, "y": "gap", "x": "seconds"}
-    columns = list(dict.fromkeys(column for _, column in panels))
+        cell, column = problem.with_alpha(alpha), plots.lambda_label(alpha)
+        promised = partial(theory.dual_bound, cell) if bound and cell.mu > 0 else None
+        common_to_both = {"traces": traces, "y": "gap", "log_x": True}
+        panels[rows[0], column] = {**common_to_both, "bound": promised}
+        panels[rows[1], column] = {**common_to_both, "x": "seconds"}
     try:
-        figure = plots.grid(["passes", "time"], columns, panels, str(data))
+        figure = plots.grid(rows, [plots.lambda_label(a) for a in runs], panels, str(data))
     except ImportError as error:
         click.echo(f"no plots: {error}", err=True)
         return []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from .. import datasets
 from ..datasets import DataError, Dataset
@@ -85,6 +86,11 @@ def train(
     if test_data is not None:
         test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)
     problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio)
+    if test is not None:  # what is wrong with the test data is said before the work
+        LinearModel(np.zeros(found.shape[1]), classes, loss).score(test.X, test.y)
+    if not as_json:  # now, for the rest may take long
+        click.echo(f"data         {common.describe(found)}")
+        click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
     r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
               random_state=seed, verbose=1)  # fmt: skip
     facts = _facts(found, r, penalty, alpha, l1_ratio, tol, seed)
@@ -137,10 +143,6 @@ def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> dict[str
 
 def _print(data: Dataset, test: Dataset | None, facts: dict[str, Any]) -> None:
     c, scores = facts["certificate"], facts["scores"]
-    click.echo(f"data         {common.describe(data)}")
-    click.echo(
-        f"problem      {facts['loss']} loss, {facts['penalty']} penalty, alpha = {facts['alpha']:g}"
-    )
     click.echo(
         f"solved       by {facts['method']} on the {facts['side']}, {facts['passes']} passes, "
         f"{facts['seconds']:.2f} s"
@@ -157,4 +159,4 @@ def _print(data: Dataset, test: Dataset | None, facts: dict[str, Any]) -> None:
     if test is not None:
         click.echo(f"{'':<12} {scores['test']:.4f} on {common.describe(test)}")
     if facts["model"]:
-        click.echo(f"model        {facts['model']}")  # fmt: skip
+        click.echo(f"model        {facts['model']}")

@@ -180,9 +180,12 @@ def _is_zip(source: str, shown: str) -> bool:
 
 def _npz(source: str, shown: str) -> tuple[Any, Any]:
     """X and y (None if there is none) of an .npz file; nothing in it is unpickled."""
-    opened = io.BytesIO(sys.stdin.buffer.read()) if source == "-" else source
+    stdin = source == "-"
     try:
-        with np.load(opened, allow_pickle=False) as archive:
+        with (
+            io.BytesIO(sys.stdin.buffer.read()) if stdin else Path(source).open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
             parts = {key: archive[key] for key in archive.files}
         X = parts.pop("X", None)
         if X is None:

@@ -16,12 +16,12 @@ _BLOCK = 1 << 22
 
 
 def text_like(
-    n: int = 4000,
-    d: int = 8000,
+    n: int = 8000,
+    d: int = 4000,
     nonzeros: int = 40,
     *,
     condition: float | None = None,
-    noise: float = 0.3,
+    noise: float = 0.5,
     random_state: Any = 0,
 ) -> tuple[Any, Any]:
     """Like text: sparse rows of unit norm, few frequent features and many rare ones, noisy labels.

@@ -41,7 +41,7 @@ def write_csv(cell: Cell, folder: Path) -> Path:
 def draw(cells: list[Cell], out: Path, note: str) -> list[Path]:
     """Figures 1 and 2: rows are lambdas, columns are data sets, as in the paper."""
     cells = [cell for cell in cells if cell.alpha < EASY_ALPHA] or cells
-    rows = [f"λ = {a:.0e}" for a in sorted({c.alpha for c in cells}, reverse=True)]
+    rows = [plots.lambda_label(a) for a in sorted({c.alpha for c in cells}, reverse=True)]
     columns = list(dict.fromkeys(c.data for c in cells))
     written = []
     for number, measure, methods in ((1, "primal", METHODS), (2, "gap", METHODS[:2])):
@@ -49,7 +49,7 @@ def draw(cells: list[Cell], out: Path, note: str) -> list[Path]:
         for c in cells:
             traces = {m: t for m, t in c.traces.items() if m in methods}
             optimum = c.primal if measure == "primal" else None
-            panels[f"λ = {c.alpha:.0e}", c.data] = {
+            panels[plots.lambda_label(c.alpha), c.data] = {
                 "traces": traces,
                 "y": measure,
                 "optimum": optimum,
