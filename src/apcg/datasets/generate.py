@@ -29,7 +29,7 @@ def text_like(
     Parameters
     ----------
     n, d, nonzeros : samples, features, and the entries of each sample that are not zero.
-    condition : how much more frequent the most frequent feature is than the rarest, about the
+    condition : how much more frequent the most frequent feature is than the rarest, roughly the
         condition number of X'X. The frequency of feature j falls as a power of j. None is d, Zipf's
         law for words; 1 makes all features alike.
     noise : standard deviation of what is added to a_i'w before its sign is taken as the label; that
