@@ -67,7 +67,7 @@ def test_cells_that_did_not_end_are_not_judged(tmp_path):
     path = report.write([data], [part], tmp_path, passes=3, seed=0, interrupted=True)
     assert "Incomplete" in path.read_text()
     assert "was not run" in path.read_text()
-    assert report.draw([part], tmp_path, "")
+    assert report.draw([data], [part], tmp_path)
 
 
 def test_generated_data_has_the_papers_shape():

@@ -19,6 +19,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
     "auto": {"color": "#7b3294", "linestyle": (0, (1, 1)), "linewidth": 2.2, "marker": "*"},
     "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
+    "newton": {"color": "#1b7837", "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.8, "marker": "P"},
     "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
 }
 BOUND = {
@@ -30,7 +31,7 @@ BOUND = {
 #: Markers on a curve.
 MARKERS = 8
 
-NAMES = {"apcg": "APCG", "sdca": "SDCA", "afg": "AFG", "auto": "auto (apcg)"}
+NAMES = {"apcg": "APCG", "sdca": "SDCA", "afg": "AFG", "newton": "Newton", "auto": "auto (apcg)"}
 LABELS = {
     "fun": "F(x)",
     "residual": "proximal-gradient residual",

@@ -22,7 +22,7 @@ from . import common
 @click.option(
     "--methods",
     type=common.Names(METHODS),
-    default=",".join(METHODS),
+    default="auto,apcg,sdca,afg",
     show_default=True,
     help="With commas between them.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from .. import datasets, theory
 from .._validation import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
+from ..methods.choice import Choice
 from . import common
 
 METHODS = ("apcg", "sdca", "afg")
@@ -64,9 +66,15 @@ def info(
     common.print_json(facts) if as_json else _print(found, facts)
 
 
-def auto_takes(problem: ERM) -> str:
-    """The side that `method="auto"` would work on."""
-    return "dual" if problem.dual_form else "primal"
+def auto_takes(problem: ERM) -> dict[str, Any]:
+    """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
+
+    It leaves the dual for Newton's method on the primal when the dual turns out to need more.
+    """
+    if not problem.dual_form:
+        return {"side": "primal", "method": "apcg, finding its own mu", "newton_passes": None}
+    cost = Choice(problem, tol=1e-6, max_epochs=1000).cost
+    return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
 
 
 def _facts(data: Dataset) -> dict[str, Any]:
@@ -98,8 +106,7 @@ def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
         "alpha": problem.alpha,
         "condition_number": problem.condition_number,
         "promised_passes": promised,
-        "auto": {"method": "apcg with a mu that follows the observed rate",
-                 "side": auto_takes(problem)},
+        "auto": auto_takes(problem),
     }  # fmt: skip
 
 
@@ -118,11 +125,11 @@ def _print(data: Dataset, facts: dict[str, Any]) -> None:
     if "note" in facts:
         click.echo(f"note       {facts['note']}")
         return
-    head = ["lambda", "R^2/(lambda gamma)", "over n", "APCG", "SDCA", "AFG", "auto works on"]
+    head = ["lambda", "R^2/(lambda gamma)", "over n", "APCG", "SDCA", "AFG", "auto"]
     rows = [
         [f"{a['alpha']:g}", f"{a['condition_number']:.3g}",
          f"{a['condition_number'] / data.shape[0]:.3g}",
-         *(common.count(a["promised_passes"][m]) for m in METHODS), f"the {a['auto']['side']}"]
+         *(common.count(a["promised_passes"][m]) for m in METHODS), _auto(a["auto"])]
         for a in facts["alphas"]
     ]  # fmt: skip
     click.echo(
@@ -130,3 +137,10 @@ def _print(data: Dataset, facts: dict[str, Any]) -> None:
         f"dual error of {facts['epsilon']:g}\n(upper bounds; - where nothing is promised):\n"
     )
     click.echo(common.table(head, rows))
+
+
+def _auto(takes: dict[str, Any]) -> str:
+    newton = takes["newton_passes"]
+    if newton is None or not math.isfinite(newton):
+        return f"the {takes['side']}"
+    return f"the dual; Newton if over {newton:.0f}"

@@ -99,8 +99,7 @@ def reproduce(
         cells, interrupted = paper.run(
             sets, alpha, passes=passes, seed=seed, jobs=jobs, tick=tick, done=done
         )
-    note = " (generated data)" if quick else ""
-    written = [str(path) for path in report.draw(cells, out, note)] if cells else []
+    written = [str(path) for path in report.draw(sets, cells, out)] if cells else []
     page = report.write(sets, cells, out, passes=passes, seed=seed, interrupted=interrupted)
     _tell(sets, cells, [str(page), *written], interrupted, as_json)
     return 130 if interrupted else 0

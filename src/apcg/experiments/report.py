@@ -38,25 +38,33 @@ def write_csv(cell: Cell, folder: Path) -> Path:
     return path
 
 
-def draw(cells: list[Cell], out: Path, note: str) -> list[Path]:
+def draw(sets: list[Dataset], cells: list[Cell], out: Path) -> list[Path]:
     """Figures 1 and 2: rows are lambdas, columns are data sets, as in the paper."""
+    titles = {data.name: _title(data) for data in sets}
     cells = [cell for cell in cells if cell.alpha < EASY_ALPHA] or cells
     rows = [plots.lambda_label(a) for a in sorted({c.alpha for c in cells}, reverse=True)]
-    columns = list(dict.fromkeys(c.data for c in cells))
+    columns = list(dict.fromkeys(titles[c.data] for c in cells))
     written = []
     for number, measure, methods in ((1, "primal", METHODS), (2, "gap", METHODS[:2])):
         panels: dict[tuple[str, str], dict[str, Any]] = {}
         for c in cells:
             traces = {m: t for m, t in c.traces.items() if m in methods}
             optimum = c.primal if measure == "primal" else None
-            panels[plots.lambda_label(c.alpha), c.data] = {
+            panels[plots.lambda_label(c.alpha), titles[c.data]] = {
                 "traces": traces,
                 "y": measure,
                 "optimum": optimum,
             }
-        figure = plots.grid(rows, columns, panels, f"{WORDS[measure]} against passes{note}")
+        figure = plots.grid(rows, columns, panels, f"{WORDS[measure]} against passes")
         written += save_figure(figure, out / f"figure{number}")
     return written
+
+
+def _title(data: Dataset) -> str:
+    """What heads a column: the name, and what it is if it is not the paper's data."""
+    if data.source.startswith("generated"):
+        return f"{data.name}\ngenerated"
+    return f"{data.name}\nstand-in {Path(data.source).name}" if data.stand_in else data.name
 
 
 # ---- the claims -------------------------------------------------------------------------------
@@ -126,6 +134,11 @@ def _why(cell: Cell, measure: str, rivals: tuple[str, ...]) -> str:
 def _end(cell: Cell, method: str, measure: str) -> str:
     passes, error = standing(cell, method, measure)
     return f"arrived after {passes:.0f}" if math.isfinite(passes) else f"{error:.1e}"
+
+
+def _proof(cell: Cell) -> str:
+    width = cell.primal - cell.dual
+    return f"{width:.1e}" if width > 1e-12 * abs(cell.primal) else "rounding"
 
 
 def _count(passes: float) -> str:
@@ -225,6 +238,5 @@ def _ends(cells: list[Cell]) -> Iterator[str]:
         shown = [_end(c, m, "primal") if m in c.traces else "-" for m in METHODS]
         shown += [_end(c, m, "gap") if m in c.traces else "-" for m in METHODS[:2]]
         yield (
-            f"| {c.data} | {c.alpha:.0e} | {' | '.join(shown)} | {c.primal:.10g} "
-            f"| {c.primal - c.dual:.1e} |"
+            f"| {c.data} | {c.alpha:.0e} | {' | '.join(shown)} | {c.primal:.10g} | {_proof(c)} |"
         )
