@@ -1,16 +1,24 @@
 """The command, as a process of its own."""
 
+import fcntl
+import io
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
+from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
 import pytest
 
 from apcg import ERM, datasets
+from apcg.cli import main
 from apcg.model import LinearModel
 
 FOREVER = ("--max-passes", "10000000", "--tol", "1e-15", "--alpha", "1e-9", "--method", "sdca",
@@ -25,7 +33,16 @@ def folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def apcg(*args, code=0, stdin=None):
+def apcg(*args, code=0, stdin=None, inside=False):
+    """The command as a process; `inside`, where that adds nothing, in this one (it is quicker)."""
+    if inside:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
+            main([*map(str, args)])
+        assert left.value.code == code, err.getvalue()
+        return subprocess.CompletedProcess(
+            args, code, out.getvalue().encode(), err.getvalue().encode()
+        )
     command = [sys.executable, "-m", "apcg", *map(str, args)]
     done = subprocess.run(command, capture_output=True, input=stdin, timeout=300)
     assert done.returncode == code, done.stderr.decode()
@@ -64,23 +81,29 @@ def data(tmp_path):
 
 
 def test_help_teaches():
-    said = apcg("--help").stdout.decode()
+    said = apcg("--help", inside=True).stdout.decode()
     for word in ("info", "train", "predict", "compare", "reproduce", "APCG_DATA_DIR", "130"):
         assert word in said
     for command in ("info", "train", "predict", "compare", "reproduce"):
-        said = apcg(command, "--help").stdout.decode()
+        said = apcg(command, "--help", inside=True).stdout.decode()
         assert "--json" in said
         assert "--seed" in said
         assert len(said.splitlines()) > 20
-    assert b"apcg, version" in apcg("--version").stdout
+    assert b"apcg, version" in apcg("--version", inside=True).stdout
 
 
 def test_the_command_line_is_checked(data):
-    assert "No such command" in error("trian", code=2)
-    assert "Invalid value for '--alpha'" in error("train", data, "--alpha", "-1", code=2)
-    assert "'sgd' is not one of auto" in error("compare", data, "--methods", "sgd", code=2)
-    assert "not a list of numbers" in error("compare", data, "--alpha", "1e-5;1", code=2)
-    assert "must be positive" in error("info", data, "--alpha", "0", code=2)
+    assert "No such command" in error("trian", code=2, inside=True)
+    assert "Invalid value for '--alpha'" in error(
+        "train", data, "--alpha", "-1", code=2, inside=True
+    )
+    assert "'sgd' is not one of auto" in error(
+        "compare", data, "--methods", "sgd", code=2, inside=True
+    )
+    assert "not a list of numbers" in error(
+        "compare", data, "--alpha", "1e-5;1", code=2, inside=True
+    )
+    assert "must be positive" in error("info", data, "--alpha", "0", code=2, inside=True)
 
 
 # ---- info -------------------------------------------------------------------------------------
@@ -105,20 +128,20 @@ def test_info(data):
 
 
 def test_info_of_other_labels(tmp_path):
-    assert answer("info", "diabetes")["loss"] == "squared"
+    assert answer("info", "diabetes", inside=True)["loss"] == "squared"
     words = tmp_path / "w"
     words.write_text("a 1:1\nb 1:2\nc 2:1\n")
-    assert "words" in answer("info", words)["note"]
-    assert "words" in apcg("info", words).stdout.decode()
-    assert answer("info", "--list") == datasets.names()
+    assert "words" in answer("info", words, inside=True)["note"]
+    assert "words" in apcg("info", words, inside=True).stdout.decode()
+    assert answer("info", "--list", inside=True) == datasets.names()
 
 
 def test_a_stand_in_is_named_in_every_output(tmp_path):
     stand_in = tmp_path / "DATA" / "rcv1_subsets.binary"
     stand_in.write_text(text((-1, 1)))
     for command in ("info", "train", "compare"):
-        assert b"stand-in rcv1_subsets.binary" in apcg(command, "rcv1").stdout
-        found = answer(command, "rcv1")
+        assert b"stand-in rcv1_subsets.binary" in apcg(command, "rcv1", inside=True).stdout
+        found = answer(command, "rcv1", inside=True)
         found = found.get("data", found)
         assert found["stand_in"] is True
         assert found["source"] == str(stand_in)
@@ -184,6 +207,26 @@ def test_standard_input(data, tmp_path):
     assert apcg("predict", "m.npz", "-", stdin=npz).stdout == direct
 
 
+def test_a_pipe_with_a_name(data):
+    """As the shell makes it: apcg info <(zcat data.gz)"""
+    command = f"{sys.executable} -m apcg info <(cat {data}) --json"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert json.loads(done.stdout)["n"] == 120
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_progress_bar_on_a_terminal_only(command, data):
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    args = [sys.executable, "-m", "apcg", command, str(data), "--alpha", "1e-7"]
+    run = subprocess.run(args, stdout=subprocess.PIPE, stderr=slave)
+    shown = os.read(master, 100_000) if select.select([master], [], [], 0)[0] else b""
+    os.close(slave)
+    os.close(master)
+    assert run.returncode == 0
+    assert b"pass" in shown  # in pipes all other tests see nothing
+
+
 def test_predictions_come_as_the_lines_do(data):
     """An answer to the first lines before there are more."""
     apcg("train", data, "--model", "m.npz")
@@ -235,10 +278,12 @@ def test_bad_models(data, tmp_path):
 def test_what_train_refuses(data, tmp_path):
     three = tmp_path / "three"
     three.write_text("1 1:1\n2 1:2\n3 2:1\n")
-    assert "labels of two classes, got 3 (1.0, 2.0, 3.0)" in error("train", three)
-    assert "not smooth" in error("train", data, "--loss", "hinge", "--penalty", "l1")
-    assert "no writable folder" in error("train", data, "--model", tmp_path / "no" / "m.npz")
-    said = error("train", data, "--test", three)
+    assert "labels of two classes, got 3 (1.0, 2.0, 3.0)" in error("train", three, inside=True)
+    assert "not smooth" in error("train", data, "--loss", "hinge", "--penalty", "l1", inside=True)
+    assert "no writable folder" in error(
+        "train", data, "--model", tmp_path / "no" / "m.npz", inside=True
+    )
+    said = error("train", data, "--test", three, inside=True)
     assert "labels that the training data has not: 2.0, 3.0" in said
     assert not list(tmp_path.glob("*.npz"))
 

@@ -139,7 +139,7 @@ def entry():
 def test_the_cache_is_used_and_mapped(monkeypatch):
     put("rcv1_subsets.binary.bz2")
     first = datasets.load("rcv1")
-    monkeypatch.setattr(datasets.libsvm, "read", None)  # must not be called again
+    monkeypatch.setattr(datasets.libsvm, "read", None)  # it must not be called again
     again = datasets.load("rcv1")
     same(first, again)
     assert not again.X.data.flags.writeable

@@ -60,30 +60,35 @@ for command in (info, train, predict, compare, reproduce):
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one sentence, not a traceback."""
-    warnings.showwarning = _warn
     if "_APCG_COMPLETE" in os.environ:  # a shell asks how a word could go on
         apcg.main(prog_name="apcg")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        sys.exit(_run(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: list[str]) -> int:
     try:
         # not apcg.main: it turns broken pipes and Ctrl-C into exit code 1
-        with apcg.make_context("apcg", list(sys.argv[1:] if argv is None else argv)) as context:
+        with apcg.make_context("apcg", list(argv)) as context:
             code = apcg.invoke(context) or 0
         sys.stdout.flush()
+        return code
     except click.exceptions.Exit as leave:
-        code = leave.exit_code
+        return leave.exit_code
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted.", err=True)
-        code = 130
+        return 130
     except BrokenPipeError:
         # the interpreter flushes standard output once more at its end, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        return 141
     except (ValueError, OSError, ImportError, MemoryError) as error:
         click.echo(f"error: {error or type(error).__name__}", err=True)
-        code = 1
-    sys.exit(code)
+        return 1
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:

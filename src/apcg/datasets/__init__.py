@@ -8,7 +8,6 @@ data are kept, in place of the user's cache folder.
 from __future__ import annotations
 
 import io
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -30,7 +29,6 @@ __all__ = ["DataError", "Dataset", "batches", "cache_folder", "load", "names", "
 
 #: Smaller files are parsed anew each time; the cache would not be quicker.
 WORTH_KEEPING = 1_000_000
-_ZIP = b"PK\x03\x04"
 
 
 @dataclass(eq=False)
@@ -99,7 +97,7 @@ def load(
     (569, 30)
     """
     text = str(data)
-    if text == "-" or Path(text).is_file():
+    if _is_input(text):
         return _file(text, text, n_features, zero_based)
     if text in BUILT_IN:
         X, y = BUILT_IN[text]()
@@ -121,12 +119,21 @@ def load(
 def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Any]:
     """The X of a data set in pieces, so that a file of any size, or a pipe, can be read through."""
     text = str(data)
-    is_file = text == "-" or Path(text).is_file()
-    if is_file and not _is_zip(text, text):
-        shown = "standard input" if text == "-" else text
-        yield from libsvm.batches(text, shown, n_features, zero_based, at_once=text == "-")
-    else:
+    if not _is_input(text):
         yield load(data).X
+        return
+    shown = "standard input" if text == "-" else text
+    with libsvm.opened(text) as raw:
+        if _is_zip(raw):
+            yield _npz(raw, shown)[0]
+        else:
+            pipe = not Path(text).is_file()
+            yield from libsvm.batches(raw, shown, n_features, zero_based, at_once=pipe)
+
+
+def _is_input(text: str) -> bool:
+    """Whether it is standard input, a file or a pipe, and not a name."""
+    return text == "-" or (Path(text).exists() and not Path(text).is_dir())
 
 
 def _unknown(text: str) -> str:
@@ -143,22 +150,23 @@ def _unknown(text: str) -> str:
 
 
 def _file(source: str, name: str, n_features: int | None, zero_based: bool | None) -> Dataset:
-    shown = "standard input" if source == "-" else source
-    if _is_zip(source, shown):
-        X, y = _npz(source, shown)
-        return Dataset(X, y, name, shown)
-    keep = source != "-" and (name != source or Path(source).stat().st_size >= WORTH_KEEPING)
-    rows = _cached(Path(source)) if keep else libsvm.read(source, shown)
+    shown, path = "standard input" if source == "-" else source, Path(source)
+    with libsvm.opened(source) as raw:
+        if _is_zip(raw):
+            X, y = _npz(raw, shown)
+            return Dataset(X, y, name, shown)
+        keep = path.is_file() and (name != source or path.stat().st_size >= WORTH_KEEPING)
+        rows = _cached(path, raw) if keep else libsvm.read(raw, shown)
     X = libsvm.matrix(rows, n_features, zero_based, shown)
     counted = rows.zero_based if zero_based is None else zero_based
     return Dataset(X, rows.y, name, shown, zero_based=counted)
 
 
-def _cached(path: Path) -> libsvm.Parsed:
+def _cached(path: Path, raw: Any) -> libsvm.Parsed:
     """The rows of a file, from the cache if they are there, else put there."""
     found = cache.load(path)
     if found is None:
-        rows = libsvm.read(path, str(path))
+        rows = libsvm.read(raw, str(path))
         arrays = {key: getattr(rows, key) for key in ("data", "indices", "indptr", "y")}
         if rows.data.size:  # what is empty cannot be mapped
             cache.store(path, arrays, {"zero_based": rows.zero_based})
@@ -167,25 +175,16 @@ def _cached(path: Path) -> libsvm.Parsed:
     return libsvm.Parsed(**arrays, zero_based=facts["zero_based"])
 
 
-def _is_zip(source: str, shown: str) -> bool:
-    if source == "-":
-        stdin: Any = sys.stdin.buffer
-        return bool(stdin.peek(4)[:4] == _ZIP)
-    try:
-        with Path(source).open("rb") as file:
-            return file.read(4) == _ZIP
-    except OSError as error:
-        raise DataError(f"{shown} cannot be read: {error.strerror or error}.") from None
+def _is_zip(raw: Any) -> bool:
+    return bool(raw.peek(4)[:4] == b"PK\x03\x04")
 
 
-def _npz(source: str, shown: str) -> tuple[Any, Any]:
+def _npz(raw: Any, shown: str) -> tuple[Any, Any]:
     """X and y (None if there is none) of an .npz file; nothing in it is unpickled."""
-    stdin = source == "-"
+    parts: dict[str, Any] = {}
+    file = raw if raw.seekable() else io.BytesIO(raw.read())
     try:
-        with (
-            io.BytesIO(sys.stdin.buffer.read()) if stdin else Path(source).open("rb") as file,
-            np.load(file, allow_pickle=False) as archive,
-        ):
+        with np.load(file, allow_pickle=False) as archive:
             parts = {key: archive[key] for key in archive.files}
         X = parts.pop("X", None)
         if X is None:

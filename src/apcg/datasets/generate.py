@@ -57,9 +57,7 @@ def text_like(
     rng = validate.generator(random_state)
     exponent = math.log(condition) / math.log(d) if d > 1 else 0.0
     logits = -exponent * np.log(np.arange(1, d + 1))
-    columns = np.concatenate(
-        [_distinct(rng, size, k, logits) for size in _sizes(n, max(1, _BLOCK // (4 * k)))]
-    )
+    columns = _distinct(rng, n, k, logits)
     values: Any = rng.exponential(1.0, (n, k)) + 1e-3  # away from zero
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     index = np.int32 if n * k < 2**31 else np.int64
@@ -69,37 +67,50 @@ def text_like(
     return X, y
 
 
-def _sizes(total: int, block: int) -> list[int]:
-    return [min(block, total - start) for start in range(0, total, block)]
+def _blocks(rows: Any, width: int) -> list[Any]:
+    """Rows in blocks of at most about _BLOCK numbers, `width` a row."""
+    return np.array_split(rows, max(1, -(-rows.size * width // _BLOCK)))
 
 
 def _distinct(rng: np.random.Generator, rows: int, k: int, logits: Any) -> Any:
     """k different features a row, drawn one after the other by their frequencies; sorted.
 
-    Four draws for each one wanted are enough for nearly all rows, the repeats left out; the others
-    are drawn by the Gumbel trick, which always works and takes O(d) a row.
+    A few draws for each one wanted are enough for nearly all rows, the repeats left out; what is
+    left is drawn by the Gumbel trick, which always works and takes O(d) a row.
     """
     d = logits.size
-    cumulative = np.cumsum(np.exp(logits - logits.max()))
+    cumulative = np.cumsum(np.exp(logits))
     cumulative /= cumulative[-1]
     chosen = np.empty((rows, k), dtype=np.int64)
     late = np.arange(rows)
-    if 4 * k < d:
-        drawn = np.searchsorted(cumulative, rng.random((rows, 4 * k)), side="right")
-        drawn = np.minimum(drawn, d - 1)
-        order = np.argsort(drawn, axis=1, kind="stable")
-        ranked = np.take_along_axis(drawn, order, axis=1)
-        again = np.zeros_like(drawn, dtype=bool)
-        np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-        first = np.cumsum(~again, axis=1)
-        enough = first[:, -1] >= k
-        taken = (~again & (first <= k))[enough]
-        chosen[enough] = drawn[enough][taken].reshape(-1, k)
-        late = np.flatnonzero(~enough)
-    for part in np.array_split(late, max(1, late.size * d // _BLOCK)):
+    for draws in (4 * k, 16 * k, 64 * k):
+        if draws < d:
+            late = np.concatenate(
+                [
+                    part[~_draw(rng, chosen, part, draws, cumulative)]
+                    for part in _blocks(late, draws)
+                ]
+            )
+    for part in _blocks(late, d):
         keys = logits + rng.gumbel(size=(part.size, d))
         chosen[part] = np.argpartition(-keys, k - 1, axis=1)[:, :k]
     return np.sort(chosen, axis=1)
+
+
+def _draw(rng: np.random.Generator, chosen: Any, rows: Any, draws: int, cumulative: Any) -> Any:
+    """Fill the rows whose draws have enough different features; which they are."""
+    k = chosen.shape[1]
+    drawn = np.searchsorted(cumulative, rng.random((rows.size, draws)), side="right")
+    drawn = np.minimum(drawn, cumulative.size - 1)
+    order = np.argsort(drawn, axis=1, kind="stable")
+    ranked = np.take_along_axis(drawn, order, axis=1)
+    again = np.zeros_like(drawn, dtype=bool)
+    np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    different = np.cumsum(~again, axis=1)
+    enough = different[:, -1] >= k
+    taken = (~again & (different <= k))[enough]
+    chosen[rows[enough]] = drawn[enough][taken].reshape(-1, k)
+    return enough
 
 
 def _breast_cancer() -> tuple[Any, Any]:

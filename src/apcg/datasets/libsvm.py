@@ -44,20 +44,20 @@ class Parsed:
 
 @contextlib.contextmanager
 def opened(source: Path | str) -> Iterator[Any]:
-    """The bytes of a file, or of standard input ("-"), decompressed as their first bytes say."""
+    """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into."""
     if source == "-":
-        yield decompressed(sys.stdin.buffer)
+        yield sys.stdin.buffer
         return
     try:
         file = Path(source).open("rb")  # noqa: SIM115  closed below
     except OSError as error:
         raise DataError(f"{source} cannot be read: {error.strerror or error}.") from None
     with file:
-        yield decompressed(file)
+        yield file
 
 
 def decompressed(raw: Any) -> Any:
-    """A stream on top of `raw`, which must be able to peek."""
+    """A stream on top of `raw`, compressed or not as its first bytes say."""
     head = raw.peek(6)[:6]
     for magic, opener in _OPENERS.items():
         if head.startswith(magic):
@@ -134,37 +134,35 @@ class Parser:
         return f"{self.name}: lines {line} to {last} are not LIBSVM text (label index:value ...)."
 
 
-def read(source: Path | str, name: str) -> Parsed:
-    """All rows of a file or of standard input."""
-    parser = Parser(name)
-    with opened(source) as stream:
-        parts = [rows for piece in pieces(stream, name) if (rows := parser(*piece)) is not None]
+def read(raw: Any, name: str) -> Parsed:
+    """All rows of an opened file."""
+    parser, text = Parser(name), pieces(decompressed(raw), name)
+    parts = [rows for piece in text if (rows := parser(*piece)) is not None]
     if not parts:
         raise DataError(f"{name} has no samples: expected lines such as `1 3:0.5 17:1`.")
     return join(parts)
 
 
 def batches(
-    source: Path | str, name: str, n_features: int, zero_based: bool, *, at_once: bool = False
+    raw: Any, name: str, n_features: int, zero_based: bool, *, at_once: bool
 ) -> Iterator[Any]:
     """Rows as CSR arrays, a piece at a time, for whoever knows the number of features."""
     parser = Parser(name)
-    with opened(source) as stream:
-        for line, text in pieces(stream, name, size=BATCH, at_once=at_once):
-            rows = parser(line, text)
-            if rows is None:
-                continue
-            indices = rows.indices if zero_based else rows.indices - 1
-            wrong = np.flatnonzero((indices < 0) | (indices >= n_features))
-            if wrong.size:
-                row = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
-                first, last = (0, n_features - 1) if zero_based else (1, n_features)
-                raise DataError(
-                    f"{name}, line {parser.line_of(row, line, text)}: feature "
-                    f"{rows.indices[wrong[0]]} is not one of the model's, which has {n_features} "
-                    f"features, {first} to {last}. Is it the right file?"
-                )
-            yield sp.csr_array((rows.data, indices, rows.indptr), shape=(rows.y.size, n_features))
+    for line, text in pieces(decompressed(raw), name, size=BATCH, at_once=at_once):
+        rows = parser(line, text)
+        if rows is None:
+            continue
+        indices = rows.indices if zero_based else rows.indices - 1
+        wrong = np.flatnonzero((indices < 0) | (indices >= n_features))
+        if wrong.size:
+            row = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
+            first, last = (0, n_features - 1) if zero_based else (1, n_features)
+            raise DataError(
+                f"{name}, line {parser.line_of(row, line, text)}: feature "
+                f"{rows.indices[wrong[0]]} is not one of the model's, which has {n_features} "
+                f"features, {first} to {last}. Is it the right file?"
+            )
+        yield sp.csr_array((rows.data, indices, rows.indptr), shape=(rows.y.size, n_features))
 
 
 def join(parts: list[Parsed]) -> Parsed:
