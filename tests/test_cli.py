@@ -312,7 +312,10 @@ def test_compare(data, tmp_path):
             assert passes == sorted(passes)
     for path, head in zip(found["plots"], (b"\x89PNG", b"%PDF"), strict=True):
         assert (tmp_path / path).read_bytes().startswith(head)
-    said = apcg("compare", data, "--methods", "auto,sdca", "--no-plot").stdout.decode()
+    done = apcg("compare", data, "--methods", "auto,afg", "--no-plot", "--loss", "hinge",
+                "--alpha", "1e-2")  # fmt: skip
+    assert b"afg is left out" in done.stderr
+    said = done.stdout.decode()
     assert "passes (seconds) to a gap of" in said
     assert "The optimum is between" in said
     assert not (tmp_path / "out").exists()
@@ -394,8 +397,9 @@ def test_interrupted_reproduction_keeps_what_there_is(tmp_path, stand_ins):
     assert "The report is" in said
 
 
-def test_ctrl_c_before_there_is_anything(data):
-    command = [sys.executable, "-m", "apcg", "train", "-"]  # waits for input
+@pytest.mark.parametrize("what", ["info", "train", "compare"])
+def test_ctrl_c_before_there_is_anything(what):
+    command = [sys.executable, "-m", "apcg", what, "-"]  # waits for input
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(2)
     run.send_signal(signal.SIGINT)
@@ -404,11 +408,29 @@ def test_ctrl_c_before_there_is_anything(data):
     assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("what", ["predict", "info", "train", "compare"])
-def test_a_broken_pipe_is_quiet(what, data):
+def test_ctrl_c_keeps_the_predictions(data):
+    apcg("train", data, "--model", "m.npz", inside=True)
+    command = [sys.executable, "-m", "apcg", "predict", "m.npz", "-"]
+    run = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)  # fmt: skip
+    run.stdin.write(b"0 1:1\n")
+    run.stdin.flush()
+    first = run.stdout.readline()
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=60) == 130
+    assert first in {b"1\n", b"-1\n"}
+    assert run.communicate() == (b"", b"interrupted.\n")
+
+
+@pytest.mark.parametrize("what", ["predict", "info", "train", "compare", "reproduce"])
+def test_a_broken_pipe_is_quiet(what, data, stand_ins):
     """The reader is gone before the first line is written."""
-    apcg("train", data, "--model", "m.npz")
-    args = {"predict": ["m.npz", data], "compare": [data, "--no-plot"]}.get(what, [data])
+    apcg("train", data, "--model", "m.npz", inside=True)
+    args = {
+        "predict": ["m.npz", data],
+        "compare": [data, "--no-plot"],
+        "reproduce": ["--data", "rcv1", "--passes", "2"],
+    }.get(what, [data])
     command = [sys.executable, "-m", "apcg", what, *map(str, args)]
     reader, writer = os.pipe()
     os.close(reader)

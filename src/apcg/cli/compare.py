@@ -73,8 +73,12 @@ def compare(
     """
     found = datasets.load(data)
     problem, _ = common.make_problem(found, loss, penalty, alpha[0], l1_ratio)
+    refused = comparison.refusals(problem, methods)
+    for method, why in refused.items():
+        click.echo(f"{method} is left out: {why}", err=True)
     if not as_json:
         click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty")
+    methods = tuple(method for method in methods if method not in refused)
     runs: dict[float, dict[str, Solution]] = {}
     rows: list[dict[str, Any]] = []
     interrupted = False
@@ -92,7 +96,8 @@ def compare(
     if as_json:
         common.print_json(
             {"data": common.origin(found), "loss": loss, "penalty": penalty, "seed": seed,
-             "max_passes": max_passes, "runs": rows, "plots": written, "interrupted": interrupted}
+             "max_passes": max_passes, "runs": rows, "plots": written, "interrupted": interrupted,
+                "left_out": refused}
         )  # fmt: skip
     elif written:
         click.echo(f"\nplots: {', '.join(written)}")

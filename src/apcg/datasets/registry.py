@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def download(name: str) -> Path:
             known_hash=known,
             fname=wanted.file,
             path=place,
-            downloader=pooch.HTTPDownloader(timeout=(10, 60)),
+            downloader=pooch.HTTPDownloader(timeout=(10, 60), progressbar=sys.stderr.isatty()),
         )
         if known is None:
             fresh = pinned.with_suffix(".writing")

@@ -44,6 +44,17 @@ def run(
     return found
 
 
+def refusals(problem: ERM, methods: Iterable[str]) -> dict[str, str]:
+    """The methods that do not apply to the problem, and why, in words."""
+    found = {}
+    for method in methods:
+        try:
+            solve(problem, method, max_epochs=0)
+        except ValueError as error:
+            found[method] = str(error)
+    return found
+
+
 def cost(solution: Solution, gap: float) -> tuple[float, float] | None:
     """(passes, seconds) to this gap, relative to P; None if it was not reached."""
     trace = solution.trace
