@@ -102,7 +102,7 @@ def test_a_cell_is_what_the_methods_say():
 
 def test_cost_is_the_first_check_that_is_good_enough():
     X, y = datasets.text_like(300, 60, 8)
-    r = comparison.run(ERM(X, y, alpha=1e-3), ["apcg"], passes=100, tol=1e-9)["apcg"]
+    r = comparison.run(ERM(X, y, alpha=1e-3), ["apcg"], passes=100, tol=1e-9)[0]["apcg"]
     relative = r.trace["gap"] / r.trace["primal"]
     for gap in comparison.GAPS:
         passes, _ = comparison.cost(r, gap)
@@ -129,7 +129,7 @@ def test_the_bound_of_theorem_2_holds_in_the_mean():
 def test_pictures_have_log_axes_units_and_one_style_a_method():
     X, y = datasets.text_like(200, 40, 8)
     problem = ERM(X, y, alpha=1e-4)
-    found = comparison.run(problem, METHODS, passes=20, tol=1e-9)
+    found, _ = comparison.run(problem, METHODS, passes=20, tol=1e-9)
     traces = {m: r.trace for m, r in found.items()}
     ax = plots.convergence(traces, "gap", bound=lambda k: theory.dual_bound(problem, k), log_x=True)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")

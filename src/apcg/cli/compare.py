@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .. import _files, datasets, plots, theory
-from ..datasets import Dataset
+from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..experiments import comparison
 from ..result import Solution
@@ -79,26 +79,26 @@ def compare(
     if not as_json:
         click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty")
     methods = tuple(method for method in methods if method not in refused)
+    if not methods:
+        raise DataError("none of the methods applies to this loss and penalty.")
     runs: dict[float, dict[str, Solution]] = {}
     rows: list[dict[str, Any]] = []
     interrupted = False
     for a in alpha:
         cell = problem.with_alpha(a)
-        runs[a] = comparison.run(cell, methods, passes=max_passes, tol=min(comparison.GAPS),
-                                 seed=seed, verbose=1)  # fmt: skip
+        runs[a], interrupted = comparison.run(
+            cell, methods, passes=max_passes, tol=min(comparison.GAPS), seed=seed, verbose=1
+        )
         rows += comparison.summary(cell, runs[a])
-        if not as_json:
+        if not as_json and runs[a]:
             _print(a, [row for row in rows if row["alpha"] == a], max_passes)
-        interrupted = any(r.status.code == "interrupted" for r in runs[a].values())
         if interrupted:
             break
     written = _draw(found, problem, runs, out, bound) if plot else []
     if as_json:
-        common.print_json(
-            {"data": common.origin(found), "loss": loss, "penalty": penalty, "seed": seed,
-             "max_passes": max_passes, "runs": rows, "plots": written, "interrupted": interrupted,
-                "left_out": refused}
-        )  # fmt: skip
+        facts = {"data": common.origin(found), "loss": loss, "penalty": penalty, "seed": seed}
+        facts |= {"max_passes": max_passes, "runs": rows, "plots": written}
+        common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
     elif written:
         click.echo(f"\nplots: {', '.join(written)}")
     return 130 if interrupted else 0

@@ -24,24 +24,30 @@ def run(
     seed: int | None = 0,
     callback: Callable[[Any], Any] | None = None,
     verbose: int = 0,
-) -> dict[str, Solution]:
-    """Each method from zero with the same seed and a check every pass; ends early on Ctrl-C."""
+) -> tuple[dict[str, Solution], bool]:
+    """(answers, whether it was interrupted): each method from zero with the same seed.
+
+    The gap is checked every pass. Ctrl-C ends it, with what there is.
+    """
     found: dict[str, Solution] = {}
     _ = problem.form  # all share it, and the first should not pay for it
     for method in methods:
-        found[method] = solve(
-            problem,
-            method,
-            tol=tol,
-            max_epochs=passes,
-            check_every=1,
-            random_state=seed,
-            callback=callback,
-            verbose=verbose,
-        )
-        if found[method].status.code in ("interrupted", "callback"):
-            break
-    return found
+        try:
+            found[method] = solve(
+                problem,
+                method,
+                tol=tol,
+                max_epochs=passes,
+                check_every=1,
+                random_state=seed,
+                callback=callback,
+                verbose=verbose,
+            )
+        except KeyboardInterrupt:  # before this method had anything
+            return found, True
+        if found[method].status.code == "interrupted":
+            return found, True
+    return found, False
 
 
 def refusals(problem: ERM, methods: Iterable[str]) -> dict[str, str]:

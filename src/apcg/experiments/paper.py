@@ -85,7 +85,7 @@ def run_cell(
     cell = Cell(data, problem.alpha)
     for method in METHODS:
         if not stop.is_set():
-            found = comparison.run(
+            found, _ = comparison.run(
                 problem, [method], passes=passes, tol=TOL, seed=seed, callback=look
             )
             cell.take(method, found[method].trace)

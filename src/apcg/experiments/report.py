@@ -23,6 +23,11 @@ FACTOR = 2.0
 WORDS = {"primal": "P(w) - P*", "gap": "duality gap"}
 
 
+def shown(alpha: float) -> str:
+    """A lambda in words and file names: 1e-05"""
+    return np.format_float_scientific(alpha, trim="-", exp_digits=2)
+
+
 def write_csv(cell: Cell, folder: Path) -> Path:
     """The curves of a cell."""
     lines = ["method,passes,seconds,primal,dual,gap,primal_minus_best"]
@@ -33,7 +38,7 @@ def write_csv(cell: Cell, folder: Path) -> Path:
                 f"{method},{row[0]:.0f},{row[1]:.3f}," + ",".join(map(repr, map(float, row[2:])))
             )
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{cell.data}-{cell.alpha:.0e}.csv"
+    path = folder / f"{cell.data}-{shown(cell.alpha)}.csv"
     write_text(path, "\n".join(lines) + "\n")
     return path
 
@@ -128,7 +133,7 @@ def _claim(text: str, cells: int, exceptions: list[str]) -> dict[str, Any]:
 
 def _why(cell: Cell, measure: str, rivals: tuple[str, ...]) -> str:
     ends = ", ".join(f"{m.upper()} {_end(cell, m, measure)}" for m in ("apcg", *rivals))
-    return f"{cell.data} at {cell.alpha:.0e}: {ends}"
+    return f"{cell.data} at {shown(cell.alpha)}: {ends}"
 
 
 def _end(cell: Cell, method: str, measure: str) -> str:
@@ -238,8 +243,8 @@ def _ends(cells: list[Cell]) -> Iterator[str]:
     )
     yield "|---" * (len(METHODS) + 6) + "|"
     for c in cells:
-        shown = [_end(c, m, "primal") if m in c.traces else "-" for m in METHODS]
-        shown += [_end(c, m, "gap") if m in c.traces else "-" for m in METHODS[:2]]
+        ends = [_end(c, m, "primal") if m in c.traces else "-" for m in METHODS]
+        ends += [_end(c, m, "gap") if m in c.traces else "-" for m in METHODS[:2]]
         yield (
-            f"| {c.data} | {c.alpha:.0e} | {' | '.join(shown)} | {c.primal:.10g} | {_proof(c)} |"
+            f"| {c.data} | {shown(c.alpha)} | {' | '.join(ends)} | {c.primal:.10g} | {_proof(c)} |"
         )
