@@ -113,9 +113,12 @@ def test_files_that_a_page_names_exist(page):
     assert not missing
 
 
-@pytest.mark.parametrize("module", ["apcg.minimize", "apcg.solve", "apcg.erm", "apcg.path"])
+@pytest.mark.parametrize(
+    "module",
+    ["minimize", "solve", "erm", "path", "datasets", "datasets.generate"],
+)
 def test_docstrings(module):
     # the functions hide their modules: apcg.minimize is the function
-    results = doctest.testmod(sys.modules[module])
-    assert results.attempted > 3
+    results = doctest.testmod(sys.modules[f"apcg.{module}"])
+    assert results.attempted > 1
     assert results.failed == 0

@@ -106,7 +106,7 @@ def load(
         raise DataError(_unknown(text))
     entry = registry.ENTRIES[text]
     path, stand_in = registry.locate(text)
-    found = _file(str(path), text, None if stand_in else entry.d, False)
+    found = _file(str(path), text, n_features if stand_in else entry.d, False)
     found.stand_in = stand_in
     if not stand_in and found.shape[0] != entry.n:
         raise DataError(
