@@ -102,7 +102,7 @@ def grid(
                 ax.text(0.5, 0.5, "not run", ha="center", transform=ax.transAxes)
                 ax.set_yticks([])
             if i == 0:
-                ax.set_title(column)
+                ax.set_title(column, fontsize=11)
             ax.set_ylabel(f"{row}\n{ax.get_ylabel()}".strip() if j == 0 else "")
     for above, below in zip(axes[:-1].flat, axes[1:].flat, strict=True):
         if above.get_xlabel() == below.get_xlabel():

@@ -69,7 +69,8 @@ def _title(data: Dataset) -> str:
     """What heads a column: the name, and what it is if it is not the paper's data."""
     if data.source.startswith("generated"):
         return f"{data.name}\ngenerated"
-    return f"{data.name}\nstand-in {Path(data.source).name}" if data.stand_in else data.name
+    file = Path(data.source).name
+    return f"{data.name} (stand-in:\n{file})" if data.stand_in else data.name
 
 
 # ---- the claims -------------------------------------------------------------------------------
