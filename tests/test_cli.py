@@ -120,6 +120,7 @@ def test_info(data):
         problem = ERM(loaded.X, loaded.y, "logistic", alpha=row["alpha"])
         assert row["condition_number"] == pytest.approx(problem.condition_number)
         assert row["auto"]["side"] == "dual"
+        assert row["auto"]["newton_passes"] > 0  # 30 features: it is an option
     hard = found["alphas"][1]["promised_passes"]
     assert hard["apcg"] < hard["sdca"]
     primal = answer("info", data, "--penalty", "l1")["alphas"][0]
