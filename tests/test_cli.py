@@ -400,9 +400,14 @@ def test_interrupted_reproduction_keeps_what_there_is(tmp_path, stand_ins):
 
 @pytest.mark.parametrize("what", ["info", "train", "compare"])
 def test_ctrl_c_before_there_is_anything(what):
-    command = [sys.executable, "-m", "apcg", what, "-"]  # waits for input
+    command = [sys.executable, "-m", "apcg", what, "-"]  # waits for more input
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(2)
+    run.stdin.write(b"1 1:1\n")
+    run.stdin.flush()
+    left = b"."
+    while left.strip(b"\0"):  # until it has read that, and has thus begun
+        time.sleep(0.1)
+        left = fcntl.ioctl(run.stdin, termios.FIONREAD, b"\0" * 4)
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     assert run.returncode == 130
