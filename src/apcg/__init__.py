@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from . import functions, losses, penalties, theory
+from . import datasets, functions, losses, penalties, theory
 from .erm import ERM
 from .minimize import minimize
 from .path import path
@@ -17,6 +17,7 @@ __all__ = [
     "Solution",
     "Status",
     "Trace",
+    "datasets",
     "functions",
     "losses",
     "minimize",

@@ -32,6 +32,11 @@ class Choice:
         self._tol, self._max = max(tol, _FINEST), max_epochs
         self._seen: list[tuple[float, float]] = []
 
+    @property
+    def cost(self) -> float:
+        """Passes that all of Newton's method would cost; infinite where it is not an option."""
+        return STEPS * self._step
+
     def leave(self, passes: float, gap: float) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes."""
         if not (math.isfinite(self._step) and gap > self._tol):
