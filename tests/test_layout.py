@@ -23,7 +23,7 @@ ORDER = (
     ("sequences", "plots"),
     ("theory",),
     ("losses", "penalties", "functions"),
-    ("problem", "regulariser", "erm"),
+    ("problem", "regulariser", "intercept", "erm"),
     ("certificate", "methods", "loop"),
     ("solve", "minimize"),
     ("path",),

@@ -41,6 +41,7 @@ class Check:
     merit: float  # the smaller the better
     columns: dict[str, float]
     w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
+    intercept: float = 0.0  # that goes with w
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0
     seconds: float = 0.0

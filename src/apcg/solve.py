@@ -11,10 +11,12 @@ from . import _validation as validate
 from . import certificate
 from .certificate import Certificate
 from .erm import ERM
+from .intercept import unpenalised
 from .loop import Check, Options, run
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
+from .methods.centred import Centre, Centred
 from .methods.sdca import SDCA
 from .problem import settle_zero_blocks
 from .result import Solution, Status
@@ -89,9 +91,10 @@ def solve(
     )
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
+    b0 = x0.intercept if isinstance(x0, Solution) else None
     if isinstance(x0, Solution):
         x0 = x0.x if problem.dual_form and method != "afg" else x0.w
-    monitor = _afg(problem, x0) if method == "afg" else _coordinate(problem, method, x0, mu)
+    monitor = _afg(problem, x0, b0) if method == "afg" else _coordinate(problem, method, x0, b0, mu)
     monitor.tol = options.tol
     best, status, trace, epochs = run(
         monitor.method,
@@ -117,34 +120,55 @@ def solve(
         method,
         monitor.side,
         float(trace["mu"][-1]) if len(trace) else monitor.mu,
+        final.intercept,
     )
 
 
-def _coordinate(problem: ERM, method: str, x0: Any, mu: float | None) -> _Monitor:
-    form, left_out = problem.form, _left_out(problem)
-    start = np.zeros(form.N)
-    if x0 is not None:
-        start = validate.vector(x0, form.N, "x0").copy()
-        if not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
-            where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
-            raise ValueError(
-                f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
-                f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
-            )
-    elif not problem.dual_form:
-        start = problem.g.clip(start)
+def _coordinate(problem: ERM, method: str, x0: Any, b0: float | None, mu: float | None) -> _Monitor:
+    start = None if x0 is None else validate.vector(x0, _length(problem), "x0").copy()
+    centre = None
+    if problem.intercept:
+        start, centre = _with_intercept(problem, start, b0)
+    form, left_out = centre.form if centre else problem.form, _left_out(problem)
+    if start is None:
+        start = np.zeros(form.N) if problem.dual_form else problem.g.clip(np.zeros(form.N))
+    elif not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
+        where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
+        raise ValueError(
+            f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
+            f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
+        )
     sampled, start = settle_zero_blocks(form, start)
     start[left_out] = 0.0
     sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
-    if method == "sdca":
-        return _Monitor(problem, SDCA(form, start), sampled, 1.0)
     n = max(sampled.size, 1)
     if mu is None:
-        mu = problem.mu if problem.dual_form else form.mu
-    if method == "auto":
-        return _Monitor(problem, Auto(form, start, n, mu), sampled, 1.0)
-    sequence = Sequence.choose(n, mu, None)
-    return _Monitor(problem, APCG(form, start, sequence), sampled, sequence.mu)
+        mu = centre.mu if centre else (problem.mu if problem.dual_form else form.mu)
+    made: Any
+    if method == "sdca":
+        made, mu = SDCA(form, start), 1.0
+    elif method == "auto":
+        made, mu = Auto(form, start, n, mu), 1.0
+    else:
+        sequence = Sequence.choose(n, mu, None)
+        made, mu = APCG(form, start, sequence), sequence.mu
+    return _Monitor(problem, Centred(made, centre) if centre else made, sampled, mu)
+
+
+def _length(problem: ERM) -> int:
+    return problem.n_samples if problem.dual_form else problem.d
+
+
+def _with_intercept(
+    problem: ERM, start: Any, b: float | None, *, primal: bool = False
+) -> tuple[Any, Centre | None]:
+    """The start of a primal method, with b at its end; or of a dual one, and its centre."""
+    primal = primal or not problem.dual_form
+    w = problem.g.clip(np.zeros(problem.d))
+    if start is not None:
+        w = start if primal else problem.omega(start)
+    b = problem.best_intercept(problem.predictions(w)) if b is None else b
+    return (np.append(w, b), None) if primal else (start, Centre(problem, b))
 
 
 def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
@@ -156,9 +180,10 @@ def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Optio
     if status.code in ("interrupted", "time_limit"):
         return found
     try:
-        descent = SDCA(problem.form, found.w)
+        start = np.append(found.w, found.intercept) if problem.intercept else found.w
+        descent = SDCA(problem.form, start)
         descent.epoch(options.rng.permutation(np.flatnonzero(problem.form.L > 0)))
-        new = certificate.of_primal(problem, descent.x)
+        new = certificate.of_primal(problem, descent.x[: problem.d])
     except KeyboardInterrupt:
         return found
     return new if new.relative <= max(found.relative, options.tol) else found
@@ -171,7 +196,7 @@ def _left_out(problem: ERM) -> Any:
     return np.flatnonzero(problem.weights == 0)
 
 
-def _afg(problem: ERM, x0: Any) -> _Monitor:
+def _afg(problem: ERM, x0: Any, b0: float | None) -> _Monitor:
     if problem.loss.gamma == 0:
         raise ValueError(
             f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
@@ -182,7 +207,9 @@ def _afg(problem: ERM, x0: Any) -> _Monitor:
         start = validate.vector(x0, problem.d, "x0", each="column of X")
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
-    method = AFG(problem, start)
+    if problem.intercept:
+        start, _ = _with_intercept(problem, start, b0, primal=True)
+    method = AFG(unpenalised(problem) if problem.intercept else problem, start)
     return _Monitor(problem, method, np.zeros(1, dtype=np.intp), math.nan)
 
 
@@ -200,16 +227,21 @@ class _Monitor:
     def examine(self) -> Check:
         """The certificate of the present answer, from p and q; if it would do, from x alone."""
         found = self._certificate(trust=True)
+        trusted = found
         if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
             found = self._certificate(trust=False)
             if found.gap > self.tol * abs(found.primal):
                 self._refresh()  # p and q have drifted
+        method = self.method
+        if isinstance(method, Centred):
+            method.follow(trusted.primal)
+            method = method.method
         columns = {
             "primal": found.primal,
             "dual": found.dual,
             "gap": found.gap,
-            "mu": self.method.mu if isinstance(self.method, Auto) else self.mu,
-            "restarts": self.method.restarts if isinstance(self.method, Auto) else 0,
+            "mu": method.mu if isinstance(method, Auto) else self.mu,
+            "restarts": method.restarts if isinstance(method, Auto) else 0,
         }
         return Check(
             found.x,
@@ -217,6 +249,7 @@ class _Monitor:
             found.gap if math.isfinite(found.gap) else math.inf,
             columns,
             w=found.w,
+            intercept=found.intercept,
             exhausted=self._exhausted(found),
         )
 
@@ -224,9 +257,15 @@ class _Monitor:
         """The certificate to give back: from x (or w) alone, whatever ended the loop."""
         assert best.w is not None
         if exact:
-            return Certificate(best.w, best.x, best.columns["primal"], best.columns["dual"])
+            return Certificate(
+                best.w, best.x, best.columns["primal"], best.columns["dual"], best.intercept
+            )
         if self.on_primal:
-            return certificate.of_primal(self.problem, best.w)
+            return certificate.of_primal(self.problem, best.w, b=best.intercept)
+        if self.problem.intercept:
+            return certificate.with_intercept(
+                self.problem, best.w, best.x, best.intercept, best=True
+            )
         return certificate.of_dual(self.problem, best.x)
 
     def _refresh(self) -> None:
@@ -237,14 +276,24 @@ class _Monitor:
         p = self.problem
         if isinstance(self.method, AFG):
             point = self.method.point
-            return certificate.of_primal(p, point.w, point.z if trust else None)
+            return self._of_primal(point.w, point.z if trust else None)
+        if isinstance(self.method, Centred):
+            x = self.method.centre.form.nearest(self.method.x)
+            w = p.g.conjugate_gradient(self.method.rows(1 / (p.alpha * p.n)))
+            return certificate.with_intercept(p, w, x, self.method.intercept, best=not trust)
         x = p.form.nearest(self.method.x)
         if not self.on_primal:
             v = self.method.rows(1 / (p.alpha * p.n)) if trust else None
             return certificate.of_dual(p, x, v)
         rows = self.method.rows()
         z = rows if p.loss.margin else rows + p.y
-        return certificate.of_primal(p, x, z if trust else None)
+        return self._of_primal(x, z if trust else None)
+
+    def _of_primal(self, w: Any, z: Any) -> Certificate:
+        if not self.problem.intercept:
+            return certificate.of_primal(self.problem, w, z)
+        w, b = w[:-1], float(w[-1])  # and z is X w + b
+        return certificate.of_primal(self.problem, w, None if z is None else z - b, b)
 
     def _exhausted(self, found: Certificate) -> bool:
         """Whether the gap is rounding error: tiny, or small and not falling any more."""

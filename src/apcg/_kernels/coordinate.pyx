@@ -46,6 +46,8 @@ cdef class Model:
     L is per block. c, sigma and sign are per coordinate, or of length one and shared; the column of
     coordinate i is sign_i times the stored one (the labels of a dual problem). `members` and
     `starts` list the coordinates of each block; both are empty if every coordinate is a block.
+    Stored columns have `rows` entries; if `constant` is not zero it is one more entry of each of
+    them, which is stored nowhere (the feature of an intercept).
     """
 
     cdef readonly Outer outer
@@ -53,11 +55,13 @@ cdef class Model:
     cdef const double[::1] c, sigma, sign, L
     cdef const Py_ssize_t[::1] members, starts
     cdef Py_ssize_t rows
+    cdef double constant
 
     def __init__(self, Outer outer, Psi psi, const double[::1] c, const double[::1] sigma,
                  const double[::1] sign, const double[::1] L, Py_ssize_t rows,
-                 const Py_ssize_t[::1] members, const Py_ssize_t[::1] starts):
-        self.outer, self.psi = outer, psi
+                 const Py_ssize_t[::1] members, const Py_ssize_t[::1] starts,
+                 double constant=0.0):
+        self.outer, self.psi, self.constant = outer, psi, constant
         self.c, self.sigma, self.sign, self.L, self.rows = c, sigma, sign, L, rows
         self.members, self.starts = members, starts
 
@@ -156,6 +160,7 @@ cdef struct View:
     const double *sigma
     const double *sign          # NULL if all are 1
     Py_ssize_t c_stride, sigma_stride, rows
+    double constant
 
 
 cdef View view(Model model, State state) noexcept nogil:
@@ -165,7 +170,7 @@ cdef View view(Model model, State state) noexcept nogil:
     w.sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
     w.c_stride = 1 if model.c.shape[0] > 1 else 0
     w.sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
-    w.rows = model.rows
+    w.rows, w.constant = model.rows, model.constant
     return w
 
 
@@ -228,6 +233,9 @@ cdef inline double coordinate_gradient(
         g = partial(a + i * w.rows, rows, w.rows, h, w.pq, tau)
     else:
         g = partial(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], h, w.pq, tau)
+    if w.constant != 0.0:
+        g += w.constant * derivative_at(
+            h, w.rows, w.pq[2 * w.rows + 1] + tau * w.pq[2 * w.rows])
     if w.sign != NULL:
         g *= w.sign[i]
     return g + w.c[i * w.c_stride] + w.sigma[i * w.sigma_stride] * (w.v[i] + tau * w.u[i])
@@ -249,6 +257,9 @@ cdef inline void move_coordinate(
         add_column(a + i * w.rows, rows, w.rows, w.pq, du, dv)
     else:
         add_column(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], w.pq, du, dv)
+    if w.constant != 0.0:
+        w.pq[2 * w.rows] += w.constant * du
+        w.pq[2 * w.rows + 1] += w.constant * dv
 
 
 cdef void scalar_steps(
@@ -361,6 +372,8 @@ cdef void plain_steps(
             g = r[i]
         else:
             g = plain_partial(column, own, size, model.outer, r)
+        if model.constant != 0.0:
+            g += model.constant * derivative_at(model.outer, model.rows, r[model.rows])
         if sign != NULL:
             g *= sign[i]
         g += model.c[i * c_stride] + model.sigma[i * sigma_stride] * x[i]
@@ -376,6 +389,8 @@ cdef void plain_steps(
             dense_add1(column, size, r, h)
         else:
             sparse_add1(column, own, size, r, h)
+        if model.constant != 0.0:
+            r[model.rows] += model.constant * h
 
 
 def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

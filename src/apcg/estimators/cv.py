@@ -1,0 +1,3 @@
+"""stub"""
+class APCGClassifierCV: pass
+class APCGRegressorCV: pass
