@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .. import losses
 from .._validation import Vector
 from ..erm import ERM
-from .linear import FLOATS, Linear, find_loss
+from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
 LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic")
@@ -69,22 +70,34 @@ class Classifier(LinearClassifierMixin, Linear):
                 "those samples out."
             )
 
-    def _problems(
-        self, X: Any, classes: Any, codes: Any, weights: Vector | None, alpha: float
-    ) -> list[ERM]:
+    def _plan(
+        self,
+        X: Any,
+        classes: Any,
+        codes: Any,
+        weights: Vector | None,
+        alpha: float,
+        base: ERM | None = None,
+    ) -> Plan:
         """One problem for two classes, else one against the rest for each; all share X."""
+        weights = self._weights(classes, codes, weights)
         self._check_classes(classes, codes, weights)
         loss = find_loss(self.loss, LOSSES, gamma=self.gamma)
         positive = [1] if len(classes) == 2 else range(len(classes))
         labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
-        first = self._problem(X, labels[0], weights, loss, alpha)
-        return [first, *(first.with_labels(y, weights) for y in labels[1:])]
+        first = self._problem(X, labels[0], weights, loss, alpha, base)
+        problems = [first, *(first.with_labels(y, weights) for y in labels[1:])]
+        names = [f"class {classes[k]!s} against the rest" for k in positive]
 
-    @staticmethod
-    def _names(classes: Any) -> list[str]:
-        if len(classes) == 2:
-            return [f"class {classes[1]!s}"]
-        return [f"class {c!s} against the rest" for c in classes]
+        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+            return {
+                "classes_": classes,
+                "coef_": np.array([r.w for r in answers]),
+                "intercept_": np.array([r.intercept for r in answers]),
+                "dual_coef_": np.array([r.x for r in answers]),
+            }
+
+        return Plan(problems, names, describe)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -243,22 +256,8 @@ class APCGClassifier(Classifier):
         self
         """
         X, classes, codes, weights = self._validated(X, y, sample_weight)
-        both = self._weights(classes, codes, weights)
-        problems = self._problems(X, classes, codes, both, self.alpha)
+        plan = self._plan(X, classes, codes, weights, self.alpha)
         same = np.array_equal(getattr(self, "classes_", ()), classes)
-        starts = [
-            self._start(p, k, len(problems)) if same else None for k, p in enumerate(problems)
-        ]
-        names = self._names(classes)
-        self.classes_ = classes
-        task = Task.root(self, len(problems), X, y, weights)
-        solutions = self._solve_all(problems, starts, names, task)
-        self.coef_ = np.array([r.w for r in solutions])
-        self.intercept_ = np.array([r.intercept for r in solutions])
-        self.dual_coef_ = np.array([r.x for r in solutions])
-        task.end()
-        self._keep(solutions, names)
+        starts = self._starts(plan) if same else [None] * len(plan.problems)
+        self._finish(plan, starts, Task.root(self, len(plan.problems), X, y, weights))
         return self
-
-    def _attributes(self, w: Vector, b: float) -> dict[str, Any]:
-        return {"coef_": w[None, :].copy(), "intercept_": np.array([b]), "classes_": self.classes_}

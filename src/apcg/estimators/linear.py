@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,39 @@ def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Lo
     return made[name]() if name in made else losses.by_name(name)
 
 
+@dataclass
+class Plan:
+    """The problems of one fit, what they are called, and what their answers are as attributes.
+
+    `describe` takes answers, or checks of a solve that goes on: what has w, x and intercept.
+    """
+
+    problems: list[ERM]
+    names: list[str]
+    describe: Callable[[Sequence[Any]], dict[str, Any]]
+    offset: float = 0.0  # what was taken from the labels
+
+    def share(self) -> None:
+        """Make the copy of X by features, if one is needed, before threads do so one by one."""
+        if not self.problems[0].dual_form:
+            _ = self.problems[0].form
+
+
 class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     """The parameters and attributes that all have."""
 
     def _problem(
-        self, X: Any, y: Vector, weights: Vector | None, loss: losses.Loss, alpha: float
+        self,
+        X: Any,
+        y: Vector,
+        weights: Vector | None,
+        loss: losses.Loss,
+        alpha: float,
+        base: ERM | None = None,
     ) -> ERM:
+        """The problem; with a `base` that has the same X and parameters, from that."""
+        if base is not None:
+            return base.with_labels(y, weights).with_alpha(alpha)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         return ERM(
@@ -56,7 +84,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             alpha,
             sample_weight=weights,
             l1_ratio=self.l1_ratio,
-            intercept=self.fit_intercept,
+            intercept=bool(self.fit_intercept),
         )
 
     def _options(self) -> dict[str, Any]:
@@ -66,35 +94,45 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             "max_epochs": check.integer(self.max_epochs, "max_epochs", low=1),
         }
 
-    def _solve_all(
-        self, problems: Sequence[ERM], starts: Sequence[Any], names: Sequence[str], task: Task
-    ) -> list[Solution]:
+    def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
-        seeds = check.generator(self.random_state).integers(2**31, size=len(problems))
+        plan.share()
+        seeds = check.generator(self.random_state).integers(2**31, size=len(plan.problems))
         options = self._options() | {"verbose": self.verbose}
-        tasks = [task.subtask(name, options["max_epochs"]) for name in names]
-        fitted = self._attributes if len(problems) == 1 else None
+        tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
+        describe = plan.describe if len(plan.problems) == 1 else None
         run = Parallel(n_jobs=getattr(self, "n_jobs", None), require="sharedmem")
         return list(
             run(
-                delayed(_solve)(p, start, int(seed), t, fitted, options)
-                for p, start, seed, t in zip(problems, starts, seeds, tasks, strict=True)
+                delayed(_solve)(p, start, int(seed), t, describe, options)
+                for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
             )
         )
 
-    def _keep(self, solutions: Sequence[Solution], names: Sequence[str]) -> None:
-        """The attributes that say how it went: as they are for one problem, lists for more."""
+    def _finish(
+        self, plan: Plan, starts: Sequence[Any], task: Task, before: Sequence[Solution] = ()
+    ) -> None:
+        """Solve, set the attributes, and warn of what did not converge, now or `before`."""
+        solutions = self._solve_all(plan, starts, task)
+        task.end(lambda: plan.describe(solutions))
+        self._keep(plan, solutions)
+        self._warn([*before, *solutions], ["a fold"] * len(before) + plan.names)
+
+    def _keep(self, plan: Plan, solutions: Sequence[Solution]) -> None:
+        """The attributes after `fit`: as they are for one problem, lists for more."""
+        for name, value in plan.describe(solutions).items():
+            setattr(self, name, value)
         one = len(solutions) == 1
         gaps = np.array([r.gap for r in solutions])
         self.duality_gap_ = float(gaps[0]) if one else gaps
-        self.n_iter_ = max(r.epochs for r in solutions)
+        self.n_iter_ = max(1, *(r.epochs for r in solutions))
         self.status_ = solutions[0].status if one else [r.status for r in solutions]
         self.trace_ = solutions[0].trace if one else [r.trace for r in solutions]
         if any(r.status.code == "interrupted" for r in solutions):
             raise KeyboardInterrupt  # the attributes are those of the best points so far
-        self._warn(solutions, names)
 
     def _warn(self, solutions: Sequence[Solution], names: Sequence[str]) -> None:
+        """Say which did not reach tol, by how much, and what to do."""
         missed = [
             (abs(r.gap / r.primal) if r.primal else np.inf, r.epochs, r.status.code, name)
             for r, name in zip(solutions, names, strict=True)
@@ -115,32 +153,22 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             f"{type(self).__name__} did not reach tol={self.tol:g}{count}: the relative duality "
             f"gap is {gap:.2e} after {epochs} passes{where}. {cure}",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
-    def _attributes(self, w: Vector, b: float) -> dict[str, Any]:
-        """What an estimator needs to predict with w and b."""
-        raise NotImplementedError
-
-    def _start(self, problem: ERM, row: int, rows: int, offset: float = 0.0) -> Solution | None:
-        """Where a warm start begins: the last dual point or, for other samples, the last w.
-
-        None if there is no last fit with as many features and rows of coef_. `offset` is what was
-        taken from the labels.
-        """
+    def _starts(self, plan: Plan) -> list[Solution | None]:
+        """Where warm starts begin, if the last fit had as many features and problems."""
         last = getattr(self, "coef_", None) if self.warm_start else None
-        if last is None or last.shape not in ((rows, problem.d), (problem.d,)[: 2 - rows]):
-            return None
-        w = _dense_row(last, row)
-        b = float(np.atleast_1d(self.intercept_)[row]) - offset if problem.intercept else 0.0
-        x = np.atleast_2d(self.dual_coef_)[row]
-        loss, s = problem.loss, problem.weights
-        if x.size != problem.n_samples:  # the x of w
-            z = problem.predictions(w) + b
-            x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
-        with np.errstate(invalid="ignore"):  # 0 times infinity
-            x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)
-        return start_at(w, x, b)
+        shape = (len(plan.problems), plan.problems[0].d)
+        if last is None or np.atleast_2d(_dense(last)).shape != shape:
+            return [None] * len(plan.problems)
+        coef, intercept = np.atleast_2d(_dense(last)), np.atleast_1d(self.intercept_)
+        return [
+            start_at(p, w.astype(np.float64), float(b) - plan.offset, x)
+            for p, w, b, x in zip(
+                plan.problems, coef, intercept, np.atleast_2d(self.dual_coef_), strict=True
+            )
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -148,22 +176,25 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def start_at(w: Vector, x: Vector, b: float) -> Solution:
-    """A point to go on from, as `solve` takes it."""
-    nothing = float("nan")
-    status = Status("start", "a point to start from")
-    return Solution(
-        w, x, nothing, nothing, status, 0, 0.0, Trace("epoch"), "", "dual", nothing, b
-    )
+def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Solution:
+    """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
+    loss, s = problem.loss, problem.weights
+    if x is None or x.size != problem.n_samples:
+        z = problem.predictions(w) + b
+        x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
+    with np.errstate(invalid="ignore"):  # 0 times infinity
+        x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)
+    unknown, status = float("nan"), Status("start", "a point to go on from")
+    b = b if problem.intercept else 0.0
+    return Solution(w, x, unknown, unknown, status, 0, 0.0, Trace("epoch"), "", "", unknown, b)
 
 
-def _dense_row(coef: Any, row: int) -> Vector:
-    dense = coef.toarray() if check.is_sparse(coef) else coef
-    return np.array(np.atleast_2d(dense)[row], dtype=np.float64)
+def _dense(coef: Any) -> Any:
+    return coef.toarray() if check.is_sparse(coef) else coef
 
 
 def _solve(
-    problem: ERM, start: Solution | None, seed: int, task: Task, fitted: Any, options: Any
+    problem: ERM, start: Solution | None, seed: int, task: Task, describe: Any, options: Any
 ) -> Solution:
     """One solve; if there are callbacks to tell, each pass is a subtask, and looked at."""
     if not task:
@@ -172,8 +203,7 @@ def _solve(
     def tell(found: Any) -> bool:
         if found.epoch == 0:
             return False
-        w, b = found.w, found.intercept
-        return task.subtask("pass").end(None if fitted is None else lambda: fitted(w, b))
+        return task.subtask("pass").end(None if describe is None else lambda: describe([found]))
 
     answer = solve(problem, x0=start, random_state=seed, callback=tell, check_every=1, **options)
     task.end()

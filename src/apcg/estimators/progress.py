@@ -1,9 +1,11 @@
-"""scikit-learn's callback protocol (`sklearn.callback`, from 1.9), where the installed one has it."""
+"""scikit-learn's callback protocol (`sklearn.callback`), where the installed version has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+__all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

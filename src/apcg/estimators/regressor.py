@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._validation import Vector
 from ..erm import ERM
-from .linear import FLOATS, Linear, find_loss
+from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
 LOSSES = ("squared", "huber", "epsilon_insensitive")
@@ -31,17 +32,27 @@ class Regressor(RegressorMixin, Linear):
             )
         return X, np.asarray(y, dtype=np.float64), sample_weight
 
-    def _centred(
-        self, X: Any, y: Vector, weights: Vector | None, alpha: float
-    ) -> tuple[ERM, float]:
-        """The problem with the mean taken from y if there is an intercept, and that mean.
+    def _plan(
+        self, X: Any, y: Vector, weights: Vector | None, alpha: float, base: ERM | None = None
+    ) -> Plan:
+        """The problem; if there is an intercept, with the mean taken from y.
 
-        It changes nothing but the intercept, and costs <y, x> no digits where the mean is large.
+        That changes nothing but b, and costs <y, x> no digits where the mean is large.
         """
         loss = find_loss(self.loss, LOSSES, delta=self.delta, epsilon=self.epsilon)
         known = weights if weights is not None and weights.any() else None
-        offset = float(np.average(y, weights=known)) if self.fit_intercept is True else 0.0
-        return self._problem(X, y - offset, weights, loss, alpha), offset
+        offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
+
+        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+            (r,) = answers
+            return {
+                "coef_": np.array(r.w),
+                "intercept_": np.array([r.intercept + offset]),
+                "dual_coef_": np.array(r.x),
+            }
+
+        problem = self._problem(X, y - offset, weights, loss, alpha, base)
+        return Plan([problem], ["regression"], describe, offset)
 
     def predict(self, X: Any) -> Any:
         """The predictions X w + b.
@@ -171,16 +182,6 @@ class APCGRegressor(Regressor):
         self
         """
         X, labels, weights = self._validated(X, y, sample_weight)
-        problem, offset = self._centred(X, labels, weights, self.alpha)
-        start = self._start(problem, 0, 1, offset)
-        task = Task.root(self, 1, X, y, weights)
-        self._offset = offset
-        (r,) = self._solve_all([problem], [start], ["fit"], task)
-        self.coef_, self.dual_coef_ = r.w, r.x
-        self.intercept_ = np.array([r.intercept + offset])
-        task.end()
-        self._keep([r], ["fit"])
+        plan = self._plan(X, labels, weights, self.alpha)
+        self._finish(plan, self._starts(plan), Task.root(self, 1, X, y, weights))
         return self
-
-    def _attributes(self, w: Vector, b: float) -> dict[str, Any]:
-        return {"coef_": w.copy(), "intercept_": np.array([b + self._offset])}

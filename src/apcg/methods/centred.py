@@ -11,6 +11,9 @@ from ..erm import ERM
 from ..intercept import bordered
 from ..problem import Composite
 
+#: An inner gap below this, relative to P, is nothing but rounding.
+ROUNDING = 1e-14
+
 
 class Centre:
     """The bordered dual with a centre beta_k of its own: b = c beta, kappa the proximal weight."""
@@ -65,16 +68,15 @@ class Centred:
         return float(self.method.rows()[-1]) / (self.centre.kappa * self.centre.n)
 
     def follow(self, primal: float) -> None:
-        """Move beta_k to beta if the inner gap is at most the proximal term.
+        """Move beta_k to beta if the inner gap is at most the proximal term, or rounding.
 
         `primal` is P(w, b) at the w of x and `self.intercept`. The gap bounds kappa/2 times the
         squared error of beta, so that error is then no larger than the step.
         """
         centre, beta = self.centre, self._beta
-        term = 0.5 * centre.kappa * (beta - centre.beta) ** 2
         x = centre.form.nearest(self.x)
         inner_dual = 0.5 * centre.kappa * centre.beta**2 - centre.form.value_from(
             x, self.method.rows()
         )
-        if primal + term - inner_dual <= term:
+        if primal - inner_dual <= ROUNDING * abs(primal):
             self.method.shift(centre.move_to(beta))
