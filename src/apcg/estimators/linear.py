@@ -109,14 +109,12 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             )
         )
 
-    def _finish(
-        self, plan: Plan, starts: Sequence[Any], task: Task, before: Sequence[Solution] = ()
-    ) -> None:
-        """Solve, set the attributes, and warn of what did not converge, now or `before`."""
+    def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
+        """Solve, set the attributes, and warn of what did not converge."""
         solutions = self._solve_all(plan, starts, task)
         task.end(lambda: plan.describe(solutions))
         self._keep(plan, solutions)
-        self._warn([*before, *solutions], ["a fold"] * len(before) + plan.names)
+        self._warn(solutions, plan.names, self.tol)
 
     def _keep(self, plan: Plan, solutions: Sequence[Solution]) -> None:
         """The attributes after `fit`: as they are for one problem, lists for more."""
@@ -131,7 +129,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         if any(r.status.code == "interrupted" for r in solutions):
             raise KeyboardInterrupt  # the attributes are those of the best points so far
 
-    def _warn(self, solutions: Sequence[Solution], names: Sequence[str]) -> None:
+    def _warn(self, solutions: Sequence[Solution], names: Sequence[str], tol: float) -> None:
         """Say which did not reach tol, by how much, and what to do."""
         missed = [
             (abs(r.gap / r.primal) if r.primal else np.inf, r.epochs, r.status.code, name)
@@ -150,7 +148,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             "with_mean=False if sparse)."
         )
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g}{count}: the relative duality "
+            f"{type(self).__name__} did not reach tol={tol:g}{count}: the relative duality "
             f"gap is {gap:.2e} after {epochs} passes{where}. {cure}",
             ConvergenceWarning,
             stacklevel=6,
