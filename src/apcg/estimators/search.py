@@ -1,10 +1,10 @@
 """Cross-validation over alphas: a path of warm starts in each fold, and a race between alphas.
 
-All alphas are solved to a coarse gap first, PATH, with a QUARTER of the passes at most. The score of
-each is taken at a gap of EARLY and at the end, and the difference is how much it may still change.
-An alpha is in the race while its score plus that is not below the best score less that. Those in the
-race are solved further, until one is left or the tolerance is reached. A held-out sample has weight
-zero in its fold, so that all folds share X.
+All alphas are solved to a coarse gap first, PATH, in a quarter of the passes at most. The score of
+each is taken at a gap of EARLY (or after half of those passes) and at the end, and the difference
+is how much it may still change. An alpha is in the race while its score plus that is not below the
+best score less that. Those in the race are solved further, until one is left or the tolerance is
+reached. A held-out sample has weight zero in its fold, so that all folds share X.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..solve import solve
 from .linear import Linear, Plan, start_at
 from .progress import Task
 
-EARLY, PATH, MIDDLE, QUARTER = 1e-2, 1e-3, 1e-4, 4
+EARLY, PATH, MIDDLE = 1e-2, 1e-3, 1e-4
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Fold:
                 _extrapolated(p.with_alpha(alpha), [answers[c] for answers in known], ahead)
                 for c, p in enumerate(self.plan.problems)
             ]
-            early = self._solve(k, alpha, starts, tol, -(-self.options["max_epochs"] // QUARTER))
+            early = self._solve(k, alpha, starts, tol, -(-self.options["max_epochs"] // 4))
             self.changes[k] = abs(self.scores[k] - early)
             task.subtask("alpha").end()
         task.end()
@@ -89,13 +89,14 @@ class Fold:
         return min(1.0, math.log(alphas[1] / alphas[2]) / math.log(alphas[0] / alphas[1]))
 
     def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> float:
-        """Solve and score; gives the score that it had at a gap of EARLY, or -inf for never."""
+        """Solve and score; gives the score that it had at a gap of EARLY, or half-way."""
         early: dict[int, Any] = {}
         answers = []
         for c, (problem, start) in enumerate(zip(self.plan.problems, starts, strict=True)):
 
             def note(found: Any, c: int = c) -> None:
-                if c not in early and found.gap <= EARLY * abs(found.primal):
+                late = c in early and early[c].gap <= EARLY * abs(early[c].primal)
+                if not late and (found.epoch == 0 or 2 * found.epoch <= passes):
                     early[c] = found
 
             answers.append(
@@ -112,11 +113,9 @@ class Fold:
             raise KeyboardInterrupt
         self.answers[k] = answers
         self.passes[k] = self.passes.get(k, 0) + max(r.epochs for r in answers)
-        first = (
-            self._score([early[c] for c in sorted(early)]) if len(early) == len(answers) else None
-        )
+        first = self._score([early[c] for c in range(len(answers))])
         self.scores[k] = self._score(answers)
-        return -math.inf if first is None else first
+        return first
 
     def _score(self, answers: Any) -> float:
         self.model.__dict__.update(self.plan.describe(answers))
