@@ -150,7 +150,7 @@ class Search(Linear):
         """Cross-validate over the alphas, and fit with the best; `target` is for `_plan`."""
         grid = self._grid()
         cv = check_cv(self._n_folds(y), y, classifier=is_classifier(self))
-        scorer = check_scoring(self, scoring=self.scoring)
+        scorer = self._scorer()
         split, scored = self._routed(scorer, weights, params)
         plan = self._plan(X, *target, weights, float(grid[0]))
         plan.share()
@@ -177,7 +177,7 @@ class Search(Linear):
         running = np.arange(grid.size)
         for level in levels[1:]:
             scores, changes = _table(folds, "scores"), _table(folds, "changes")
-            mean, slack = scores.mean(axis=1), changes.mean(axis=1)
+            mean, slack = _mean(scores), np.nan_to_num(changes.mean(axis=1))
             # within rounding, so that equal scores stay together
             running = np.flatnonzero(mean + slack >= np.max(mean - slack) - 1e-12)
             if running.size == 1:
@@ -185,7 +185,7 @@ class Search(Linear):
             folds = run(delayed(f.refine)(grid, running, level) for f in folds)
         self.alphas_ = grid
         self.scores_, self.n_iter_path_ = _table(folds, "scores"), _table(folds, "passes")
-        return int(running[np.argmax(self.scores_[running].mean(axis=1))])
+        return int(running[np.argmax(_mean(self.scores_[running]))])
 
     def _fold(
         self,
@@ -214,6 +214,11 @@ class Search(Linear):
     def _part(self, target: tuple[Any, ...], train: Any) -> tuple[Any, ...]:
         """What `_plan` takes for a fold with these samples."""
         return target
+
+    def _scorer(self) -> Any:
+        # by name, and not the estimator's own score: that would route to this estimator again
+        default = "accuracy" if is_classifier(self) else "r2"
+        return check_scoring(self, scoring=default if self.scoring is None else self.scoring)
 
     def _n_folds(self, y: Any) -> Any:
         """`cv`, or 5 for None; fewer if a class has not as many samples."""
@@ -244,10 +249,15 @@ class Search(Linear):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
             .add(
-                scorer=check_scoring(self, scoring=self.scoring),
+                scorer=self._scorer(),
                 method_mapping=MethodMapping().add(caller="fit", callee="score"),
             )
         )
+
+
+def _mean(scores: Any) -> Any:
+    """Over the folds; a score that is not a number is the worst."""
+    return np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
 
 
 def _table(folds: list[Fold], name: str) -> Any:
