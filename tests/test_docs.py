@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import apcg.estimators
 import apcg.minimize  # noqa: F401  the module, which the function of the same name hides
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +49,18 @@ def test_files_that_a_page_names_exist(page):
     assert not missing
 
 
-@pytest.mark.parametrize("module", ["apcg.minimize", "apcg.solve", "apcg.erm", "apcg.path"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "apcg.minimize",
+        "apcg.solve",
+        "apcg.erm",
+        "apcg.path",
+        "apcg.estimators.classifier",
+        "apcg.estimators.regressor",
+        "apcg.estimators.cv",
+    ],
+)
 def test_docstrings(module):
     # the functions hide their modules: apcg.minimize is the function
     results = doctest.testmod(sys.modules[module])

@@ -1,10 +1,11 @@
 """Cross-validation over alphas: a path of warm starts in each fold, and a race between alphas.
 
 All alphas are solved to a coarse gap first, PATH, in a quarter of the passes at most. The score of
-each is taken at a gap of EARLY (or after half of those passes) and at the end, and the difference
-is how much it may still change. An alpha is in the race while its score plus that is not below the
-best score less that. Those in the race are solved further, until one is left or the tolerance is
-reached. A held-out sample has weight zero in its fold, so that all folds share X.
+each is taken early, at a gap of EARLY (or after half of those passes), and at the end, at a tenth
+of that gap or less; the difference is how much it may still change. An alpha is in the race while
+its score plus that is not below the best score less that. Those in the race are solved further,
+until one is left or the tolerance is reached. A held-out sample has weight zero in its fold, so
+that all folds share X.
 """
 
 from __future__ import annotations
@@ -67,8 +68,7 @@ class Fold:
                 _extrapolated(p.with_alpha(alpha), [answers[c] for answers in known], ahead)
                 for c, p in enumerate(self.plan.problems)
             ]
-            early = self._solve(k, alpha, starts, tol, -(-self.options["max_epochs"] // 4))
-            self.changes[k] = abs(self.scores[k] - early)
+            self._solve(k, alpha, starts, tol, -(-self.options["max_epochs"] // 4))
             task.subtask("alpha").end()
         task.end()
         return self
@@ -76,9 +76,7 @@ class Fold:
     def refine(self, grid: Vector, numbers: Any, tol: float) -> Fold:
         """Go on with some of the alphas, to a smaller tol."""
         for k in map(int, numbers):
-            before = self.scores[k]
             self._solve(k, float(grid[k]), self.answers[k], tol, self.options["max_epochs"])
-            self.changes[k] = abs(self.scores[k] - before)
         return self
 
     @staticmethod
@@ -88,24 +86,24 @@ class Fold:
             return 0.0
         return min(1.0, math.log(alphas[1] / alphas[2]) / math.log(alphas[0] / alphas[1]))
 
-    def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> float:
-        """Solve and score; gives the score that it had at a gap of EARLY, or half-way."""
+    def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> None:
+        """Solve to a gap of tol, and to a tenth of that of the early point; score both."""
         early: dict[int, Any] = {}
         answers = []
         for c, (problem, start) in enumerate(zip(self.plan.problems, starts, strict=True)):
 
-            def note(found: Any, c: int = c) -> None:
-                late = c in early and early[c].gap <= EARLY * abs(early[c].primal)
-                if not late and (found.epoch == 0 or 2 * found.epoch <= passes):
+            def enough(found: Any, c: int = c) -> bool:
+                known = c in early and early[c].gap <= EARLY * abs(early[c].primal)
+                if not known and (found.epoch == 0 or 2 * found.epoch <= passes):
                     early[c] = found
+                return bool(found.gap <= min(tol * abs(found.primal), 0.1 * early[c].gap))
 
             answers.append(
                 solve(
                     problem.with_alpha(alpha),
-                    tol=tol,
                     x0=start,
                     random_state=self.rng,
-                    callback=note,
+                    callback=enough,
                     **self.options | {"max_epochs": passes},
                 )
             )
@@ -115,7 +113,7 @@ class Fold:
         self.passes[k] = self.passes.get(k, 0) + max(r.epochs for r in answers)
         first = self._score([early[c] for c in range(len(answers))])
         self.scores[k] = self._score(answers)
-        return first
+        self.changes[k] = abs(self.scores[k] - first)
 
     def _score(self, answers: Any) -> float:
         self.model.__dict__.update(self.plan.describe(answers))
@@ -207,9 +205,8 @@ class Search(Linear):
         plan = self._plan(X, *self._part(target, train), kept, base.alpha, base)
         scored = {k: v if v is None else _safe_indexing(v, test) for k, v in scored.items()}
         held_out = _safe_indexing(X, test), _safe_indexing(y, test)
-        options = {k: v for k, v in self._options().items() if k != "tol"}
         rng = np.random.default_rng(seed)
-        return Fold(plan, held_out, scored, scorer, copy(self), rng, options)
+        return Fold(plan, held_out, scored, scorer, copy(self), rng, self._options())
 
     def _part(self, target: tuple[Any, ...], train: Any) -> tuple[Any, ...]:
         """What `_plan` takes for a fold with these samples."""
