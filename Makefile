@@ -21,10 +21,9 @@ lint: $(READY)  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## measure; needs valgrind for the instruction counts
-	$(BIN)/python benchmarks/passes.py
-	$(BIN)/python benchmarks/instructions.py --nonzeros 75
-	$(BIN)/python benchmarks/step_cost.py
+bench: $(READY)  ## measure, in short: out/bench.md and plots; needs valgrind for instruction counts
+	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
+	$(BIN)/python benchmarks/bench.py --out out
 
 clean:
 	rm -rf $(VENV) build out

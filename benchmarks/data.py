@@ -32,7 +32,10 @@ def load(name, unit_rows=False):
         raise FileNotFoundError(f"no file for {name}: put one of {FILES[name]} in APCG_DATA_DIR")
     X, y = load_svmlight_file(str(path))
     y = np.where(y == y.max(), 1.0, -1.0)
-    return sp.csr_matrix(normalize(X) if unit_rows else X), y
+    X = sp.csr_matrix(normalize(X) if unit_rows else X)
+    if X.nnz < 2**31:  # some solvers take no other
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, y
 
 
 def text(n=5000, d=10_000, nonzeros=50, seed=0, noise=0.3):

@@ -25,6 +25,7 @@ ORDER = (
     ("losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "erm"),
     ("certificate", "methods", "loop"),
+    ("monitor",),
     ("solve", "minimize"),
     ("path",),
     ("datasets", "estimators", "experiments"),

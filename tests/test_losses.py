@@ -184,6 +184,21 @@ def test_huge_margins_do_not_overflow_to_nan(loss, m):
     assert loss.value(m) >= 0
 
 
+def test_logistic_prox_from_a_guess():
+    """As the kernels take it: the same root to rounding, and found from all guesses nearby."""
+    loss, rng, n = losses.by_name("logistic").arrays, np.random.default_rng(0), 20_000
+    step = 10 ** rng.uniform(-6, -0.61, n)  # step <= 1/4
+    eta, away = rng.normal(0, 4, n), 10 ** rng.uniform(-9, 1, n)
+    x, near = 1 / (1 + np.exp(-eta)), 1 / (1 + np.exp(-(eta + away * rng.normal(0, 1, n))))
+    v = step * eta + (1 - 4 * step) * x
+    found = loss.dual_prox(v, step, near)
+    arrived = np.isfinite(found)
+    assert arrived[away < 0.1].all()
+    exact = loss.dual_prox(v, step)
+    np.testing.assert_allclose(found[arrived], exact[arrived], rtol=1e-14, atol=1e-300)
+    assert np.isnan(loss.dual_prox(v[:2], step[:2], np.array([0.0, 1.0]))).all()
+
+
 def test_logistic_at_the_edges():
     loss = losses.Logistic()
     assert loss.value(1e4) == 0.0

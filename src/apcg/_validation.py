@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from ._kernels import matrix
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,25 @@ class Columns:
         out = np.empty(self.n_coordinates)
         matrix.squared_norms(*self.arrays, w, out)
         return out
+
+    def gram(self, weight: Vector) -> tuple[Matrix, float]:
+        """sum_i weight_i A_i A_i', and the multiply-adds that it took."""
+        d = self.n_rows
+        out = np.zeros((d, d))
+        if self.indptr.size:
+            count = matrix.gram(*self.arrays, weight, out)
+            return out + out.T - np.diag(out.diagonal()), float(count)
+        kept = np.flatnonzero(weight)
+        for part in np.array_split(kept, 1 + kept.size * d // 1_000_000):  # a copy of each
+            rows = self.take(part)
+            out += rows.T @ (weight[part, None] * rows)
+        return out, 0.5 * kept.size * d * (d + 1)
+
+    def stored_in(self, coordinates: Index) -> int:
+        """How many numbers are stored of the columns with these numbers."""
+        if self.indptr.size:
+            return int(np.sum(np.diff(self.indptr)[coordinates]))
+        return int(coordinates.size * self.n_rows)
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""

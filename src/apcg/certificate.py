@@ -18,7 +18,13 @@ class Certificate:
     x: Vector
     primal: float
     dual: float
+    z: Vector  # the predictions X w, with the intercept
     intercept: float = 0.0
+
+    @property
+    def finite(self) -> bool:
+        """Whether both values are numbers."""
+        return bool(np.isfinite(self.gap))
 
     @property
     def gap(self) -> float:
@@ -37,9 +43,8 @@ def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
     """From a dual point x alone; or quicker, with the method's own v = A x/(lambda n)."""
     v = problem.combine(x) if v is None else v
     w = problem.g.conjugate_gradient(v)
-    return Certificate(
-        w, x, problem.primal_from(w, problem.predictions(w)), problem.dual_from(x, v)
-    )
+    z = problem.predictions(w)
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z)
 
 
 def with_intercept(problem: ERM, w: Vector, x: Vector, b: float, *, best: bool) -> Certificate:
@@ -49,10 +54,9 @@ def with_intercept(problem: ERM, w: Vector, x: Vector, b: float, *, best: bool) 
     """
     z = problem.predictions(w)
     b = problem.best_intercept(z, b) if best else b
-    x = problem.balance(x)
-    return Certificate(
-        w, x, problem.primal_from(w, z + b), problem.dual_from(x, problem.combine(x)), b
-    )
+    x, z = problem.balance(x), z + b
+    dual = problem.dual_from(x, problem.combine(x))
+    return Certificate(w, x, problem.primal_from(w, z), dual, z, b)
 
 
 def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) -> Certificate:
@@ -66,4 +70,38 @@ def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) 
         b = problem.best_intercept(z, b)
         z = z + b
     x, v = problem.dual_point(z, exact=exact)
-    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), b)
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z, b)
+
+
+def of_pair(problem: ERM, w: Vector, x: Vector) -> Certificate:
+    """From a primal and a dual point that need not belong together."""
+    z = problem.predictions(w)
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z)
+
+
+def combine(problem: ERM, best: Certificate, new: Certificate) -> Certificate:
+    """The better x of the two, and the w of the two or on the line through them that has least P.
+
+    P(omega(x)) of a dual method goes up and down; a point between two is often better than either.
+    P is taken for a parabola through three points of the line. The predictions z are linear in w,
+    so this needs no pass over the data.
+    """
+    x, dual = (best.x, best.dual) if best.dual >= new.dual else (new.x, new.dual)
+
+    def value(t: float) -> float:
+        return problem.primal_from(_between(best.w, new.w, t), _between(best.z, new.z, t))
+
+    values = {0.0: best.primal, 1.0: new.primal, 0.5: value(0.5)}
+    bend = best.primal - 2 * values[0.5] + new.primal
+    if bend > 0:
+        t = float(np.clip(0.5 + 0.25 * (best.primal - new.primal) / bend, -1.0, 2.0))
+        values[t] = value(t)
+    t = min(values, key=lambda t: values[t])
+    return Certificate(_between(best.w, new.w, t), x, values[t], dual, _between(best.z, new.z, t))
+
+
+def _between(first: Vector, second: Vector, t: float) -> Vector:
+    """first + t (second - first), exactly one of them at t = 0 and t = 1."""
+    if t in (0.0, 1.0):
+        return second if t else first
+    return first + t * (second - first)

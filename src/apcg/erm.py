@@ -276,6 +276,11 @@ class ERM:
             v, slack = self.combine(x), 100 * slack
         return x, v
 
+    def into_domain(self, x: Vector) -> Vector:
+        """The dual feasible point nearest to x."""
+        low, high = self.loss.domain
+        return self.weights * np.clip(x / np.where(self.weights > 0, self.weights, 1.0), low, high)
+
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
     def refine(self, x: Any) -> Vector:

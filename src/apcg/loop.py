@@ -21,15 +21,30 @@ from .result import Status, Trace
 CHUNK = 20_000_000
 
 
-class Method(Protocol):
-    """What the loop asks of a method."""
+class Task(Protocol):
+    """What the loop asks of a method at work on a problem."""
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds of an epoch, if it may be run in pieces; otherwise 0."""
+
+    @property
+    def check_every(self) -> int:
+        """Epochs until the next look, unless the user says."""
+
+    @property
+    def sampled(self) -> Index:
+        """The blocks to sample from; another array if they have changed."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps an epoch has."""
 
     def epoch(self, order: Index) -> int:
         """One step on each block of `order`; gives the passes that a whole order takes."""
 
-    @property
-    def x(self) -> Vector:
-        """The present answer."""
+    def examine(self) -> Check:
+        """A look at the present answer."""
 
 
 @dataclass
@@ -42,6 +57,7 @@ class Check:
     columns: dict[str, float]
     w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
     intercept: float = 0.0  # that goes with w
+    side: str = "primal"  # what the method was at work on, in ERM
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0
     seconds: float = 0.0
@@ -88,13 +104,21 @@ class Options:
             )
         self.rng = validate.generator(self.random_state)
 
-    def orders(self, sampled: Index) -> Iterator[Index]:
-        """The blocks of one epoch after the other."""
+    def orders(self, task: Task) -> Iterator[Index]:
+        """The blocks of one epoch after the other: permutations of those that are sampled."""
+        rest, of = np.empty(0, dtype=np.intp), None
         while True:
-            if self.sampling == "permutation":
-                yield self.rng.permutation(sampled)
-            else:
-                yield sampled[self.rng.integers(sampled.size, size=sampled.size)]
+            sampled, steps = task.sampled, task.steps
+            if self.sampling == "uniform":
+                yield sampled[self.rng.integers(sampled.size, size=steps)]
+                continue
+            if sampled is not of:
+                rest, of = rest[:0], sampled
+            while rest.size < steps:
+                new = self.rng.permutation(sampled)
+                rest = np.concatenate([rest, new]) if rest.size else new
+            order, rest = rest[:steps], rest[steps:]
+            yield order
 
 
 class _Stop(Exception):
@@ -104,28 +128,19 @@ class _Stop(Exception):
         self.status = status
 
 
-def run(
-    method: Method,
-    examine: Callable[[], Check],
-    sampled: Index,
-    options: Options,
-    *,
-    target: float,
-    work: int,
-    check_every: int,
-) -> tuple[Check, Status, Trace, int]:
-    """Epochs of `method` until `examine` finds it within target, or something else ends it.
+def run(task: Task, options: Options, target: float) -> tuple[Check, Status, Trace, int]:
+    """Epochs of `task` until its look finds it within target, or something else ends it.
 
-    `examine` looks at the present answer of the method. Gives the best point looked at, the
-    status, the record and the number of epochs.
+    Gives the best point looked at, the status, the record and the number of epochs.
     """
-    loop = _Loop(method, examine, options, target, work)
+    loop = _Loop(task, options, target)
     try:
         loop.look()
         last = 0
-        for order in options.orders(sampled):
+        for order in options.orders(task):
             loop.one_epoch(order)
-            if loop.epoch >= min(last + check_every, options.max_epochs):
+            every = options.check_every or task.check_every
+            if loop.epoch >= min(last + every, options.max_epochs):
                 loop.look()
                 last = loop.epoch
     except _Stop as stop:
@@ -138,16 +153,8 @@ def run(
 
 
 class _Loop:
-    def __init__(
-        self,
-        method: Method,
-        examine: Callable[[], Check],
-        options: Options,
-        target: float,
-        work: int,
-    ) -> None:
-        self.method, self.examine, self.options, self.target = method, examine, options, target
-        self.pieces = max(1, work // CHUNK)
+    def __init__(self, task: Task, options: Options, target: float) -> None:
+        self.task, self.options, self.target = task, options, target
         self.epoch = 0
         self.start = time.perf_counter()
         self.best: Check
@@ -162,9 +169,10 @@ class _Loop:
     def one_epoch(self, order: Index) -> None:
         """Run an epoch in pieces, with an eye on the clock."""
         limit = self.options.time_limit
-        for piece in np.array_split(order, self.pieces) if self.pieces > 1 else (order,):
+        pieces = max(1, self.task.work // CHUNK)
+        for piece in np.array_split(order, pieces) if pieces > 1 else (order,):
             with np.errstate(all="ignore"):
-                passes = self.method.epoch(piece)
+                passes = self.task.epoch(piece)
             if limit is not None and time.perf_counter() - self.start > limit:
                 self.epoch += passes
                 self.look()
@@ -175,7 +183,7 @@ class _Loop:
     def look(self, *, final: bool = False) -> None:
         """Examine x, record it, tell the callback, and stop if there is a reason to."""
         with np.errstate(all="ignore"):
-            check = self.examine()
+            check = self.task.examine()
         check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
         if not hasattr(self, "best"):
             self.best = check

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import _validation as validate
-from ._validation import Vector
-from .loop import CHUNK, Check, Method, Options, run
+from ._validation import Index, Vector
+from .loop import CHUNK, Check, Options, run
 from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.direct import Direct
@@ -99,21 +99,8 @@ def minimize(
     stepper = _stepper(moved, start, sequence, method)
     gradient0 = problem.block_norms(problem.gradient(start))
 
-    def examine() -> Check:
-        x = problem.nearest(stepper.x)
-        fun, residual = problem.value(x), problem.residual(x)
-        return Check(x, residual, fun, {"fun": fun, "residual": residual})
-
-    best, status, trace, epochs = run(
-        stepper,
-        examine,
-        sampled,
-        options,
-        target=options.tol * max(1.0, float(gradient0.max())),
-        # An oracle of the user's may be slow: the time limit is looked at after every step.
-        work=problem.work if problem.compiled else CHUNK * problem.n,
-        check_every=options.check_every or _check_every(problem),
-    )
+    target = options.tol * max(1.0, float(gradient0.max()))
+    best, status, trace, epochs = run(_Task(problem, stepper, sampled), options, target)
     seconds = float(trace["seconds"][-1]) if len(trace) else 0.0
     return Result(
         best.x,
@@ -130,7 +117,26 @@ def minimize(
     )
 
 
-def _stepper(problem: Composite, start: Vector, sequence: Sequence, method: str) -> Method:
+class _Task:
+    """A method and how its answers are looked at: by F and the residual of the problem given."""
+
+    def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
+        self.problem, self.method, self.epoch = problem, method, method.epoch
+        self.sampled, self.steps = sampled, sampled.size
+        # An oracle of the user's may be slow: the time limit is looked at after every step.
+        self.work = problem.work if problem.compiled else CHUNK * problem.n
+        # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
+        self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
+
+    def examine(self) -> Check:
+        x = self.problem.nearest(self.method.x)
+        fun, residual = self.problem.value(x), self.problem.residual(x)
+        return Check(x, residual, fun, {"fun": fun, "residual": residual})
+
+
+def _stepper(
+    problem: Composite, start: Vector, sequence: Sequence, method: str
+) -> APCG | Auto | Direct:
     if problem.compiled:
         if method == "auto":
             return Auto(problem, start, sequence.n, sequence.mu)
@@ -182,8 +188,3 @@ def _plan(
         if mu == 0 and np.min(problem.psi_convexity) > 0:
             problem, mu = problem.moved()
     return problem, Sequence.choose(n, mu, gamma0)
-
-
-def _check_every(problem: Composite) -> int:
-    """Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs."""
-    return min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))

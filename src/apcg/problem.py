@@ -190,7 +190,8 @@ class Composite:
         The iterates are convex combinations of points of dom Psi. The prox with a vanishing step
         is the projection on it.
         """
-        if math.isfinite(self.psi_value(x)):
+        simple = self.known_psi and not self.psi.is_block
+        if self.psi.terms.contains(x) if simple else math.isfinite(self.psi_value(x)):
             return x
         return self.prox_all(x, 1e-16 / np.where(self.L > 0, self.L, 1.0))
 

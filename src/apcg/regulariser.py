@@ -71,8 +71,13 @@ class Regulariser:
     @cached_property
     def is_l2(self) -> bool:
         """Whether g(w) = (b/2)|w|^2, so that g* is a square too."""
+        return self.b.size == 1 and self.b[0] > 0 and self.is_quadratic
+
+    @cached_property
+    def is_quadratic(self) -> bool:
+        """Whether g(w) = sum_j (b_j/2) w_j^2, without L1 and bounds."""
         bounded = np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
-        return bool(self.b.size == 1 and self.b[0] > 0 and not self.a.any() and not bounded)
+        return not (self.a.any() or bounded)
 
     @property
     def theta(self) -> np.ndarray:

@@ -9,25 +9,27 @@ import numpy as np
 
 from . import _validation as validate
 from . import certificate
+from ._validation import Index
 from .certificate import Certificate
 from .erm import ERM
 from .intercept import unpenalised
-from .loop import Check, Options, run
+from .loop import Options, run
+from .methods import newton
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.centred import Centre, Centred
+from .methods.choice import Choice
+from .methods.newton import Newton
 from .methods.sdca import SDCA
+from .monitor import Method, Monitor
 from .problem import settle_zero_blocks
 from .result import Solution, Status
 from .sequences import Sequence
 
-METHODS = ("auto", "apcg", "sdca", "afg")
-
-#: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
-_FLOOR = 16 * np.finfo(float).eps
-#: Below this relative gap, a gap that no longer falls is taken for rounding.
-_STALL = 1e-9
+METHODS = ("auto", "apcg", "sdca", "afg", "newton")
+#: Those that start from a w, and look at all the data at each step.
+FULL = ("afg", "newton")
 
 
 def solve(
@@ -91,20 +93,15 @@ def solve(
     )
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
-    b0 = x0.intercept if isinstance(x0, Solution) else None
-    if isinstance(x0, Solution):
-        x0 = x0.x if problem.dual_form and method != "afg" else x0.w
-    monitor = _afg(problem, x0, b0) if method == "afg" else _coordinate(problem, method, x0, b0, mu)
-    monitor.tol = options.tol
-    best, status, trace, epochs = run(
-        monitor.method,
-        monitor.examine,
-        monitor.sampled,
-        options,
-        target=options.tol,
-        work=0 if method == "afg" else problem.samples.nnz,
-        check_every=options.check_every or monitor.check_every,
-    )
+    stepper, sampled, mu = _start(problem, method, x0, mu)
+    choice = None
+    if method == "auto" and not problem.intercept:
+        choice = Choice(problem, options.tol, options.max_epochs)
+    known = None
+    if isinstance(x0, Solution) and choice and problem.dual_form:
+        known = certificate.of_pair(problem, x0.w, x0.x)
+    monitor = Monitor(problem, stepper, mu, sampled, options.tol, choice, known)
+    best, status, trace, epochs = run(monitor, options, options.tol)
     final = monitor.of_best(best, status.converged)
     if method != "sdca" and not problem.dual_form and epochs:
         final = _with_zeros(problem, final, status, options)
@@ -118,21 +115,41 @@ def solve(
         float(trace["seconds"][-1]) if len(trace) else 0.0,
         trace,
         method,
-        monitor.side,
+        best.side,
         float(trace["mu"][-1]) if len(trace) else monitor.mu,
         final.intercept,
     )
 
 
-def _coordinate(problem: ERM, method: str, x0: Any, b0: float | None, mu: float | None) -> _Monitor:
-    start = None if x0 is None else validate.vector(x0, _length(problem), "x0").copy()
+def _start(problem: ERM, method: str, x0: Any, mu: float | None) -> tuple[Method, Index, float]:
+    """The method at its start, the coordinates that it samples, and its mu."""
+    first, b = 1.0, None
+    if isinstance(x0, Solution):
+        b = x0.intercept
+        if method == x0.method == "auto" and problem.dual_form:  # go on as it ended
+            method = "newton" if x0.side == "primal" and newton.applies(problem) else "auto"
+            first = x0.mu
+        x0 = x0.x if problem.dual_form and method not in FULL else x0.w
+    if method in FULL:
+        return _full(problem, method, x0, b), np.zeros(1, dtype=np.intp), first
+    return _coordinate(problem, method, x0, b, mu, first)
+
+
+def _coordinate(
+    problem: ERM, method: str, x0: Any, b: float | None, mu: float | None, first: float
+) -> tuple[Method, Index, float]:
+    """A method on the coordinates of the form; "auto" has the mu-hat `first` at first."""
+    length = problem.n_samples if problem.dual_form else problem.d
+    start = np.zeros(length) if problem.dual_form else problem.g.clip(np.zeros(length))
+    if x0 is not None:
+        start = validate.vector(x0, length, "x0").copy()
     centre = None
-    if problem.intercept:
-        start, centre = _with_intercept(problem, start, b0)
+    if problem.intercept and problem.dual_form:
+        centre = Centre(problem, _first_intercept(problem, problem.omega(start), b))
+    elif problem.intercept:
+        start = np.append(start, _first_intercept(problem, start, b))
     form, left_out = centre.form if centre else problem.form, _left_out(problem)
-    if start is None:
-        start = np.zeros(form.N) if problem.dual_form else problem.g.clip(np.zeros(form.N))
-    elif not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
+    if not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
         where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
         raise ValueError(
             f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
@@ -144,31 +161,20 @@ def _coordinate(problem: ERM, method: str, x0: Any, b0: float | None, mu: float 
     n = max(sampled.size, 1)
     if mu is None:
         mu = centre.mu if centre else (problem.mu if problem.dual_form else form.mu)
-    made: Any
+    made: APCG | Auto | SDCA
     if method == "sdca":
         made, mu = SDCA(form, start), 1.0
     elif method == "auto":
-        made, mu = Auto(form, start, n, mu), 1.0
+        made, mu = Auto(form, start, n, mu, first), first
     else:
         sequence = Sequence.choose(n, mu, None)
         made, mu = APCG(form, start, sequence), sequence.mu
-    return _Monitor(problem, Centred(made, centre) if centre else made, sampled, mu)
+    return (Centred(made, centre) if centre else made), sampled, mu
 
 
-def _length(problem: ERM) -> int:
-    return problem.n_samples if problem.dual_form else problem.d
-
-
-def _with_intercept(
-    problem: ERM, start: Any, b: float | None, *, primal: bool = False
-) -> tuple[Any, Centre | None]:
-    """The start of a primal method, with b at its end; or of a dual one, and its centre."""
-    primal = primal or not problem.dual_form
-    w = problem.g.clip(np.zeros(problem.d))
-    if start is not None:
-        w = start if primal else problem.omega(start)
-    b = problem.best_intercept(problem.predictions(w)) if b is None else b
-    return (np.append(w, b), None) if primal else (start, Centre(problem, b))
+def _first_intercept(problem: ERM, w: Any, b: float | None) -> float:
+    """The intercept to start from: one that is known, or the best for w."""
+    return problem.best_intercept(problem.predictions(w)) if b is None else b
 
 
 def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
@@ -196,11 +202,17 @@ def _left_out(problem: ERM) -> Any:
     return np.flatnonzero(problem.weights == 0)
 
 
-def _afg(problem: ERM, x0: Any, b0: float | None) -> _Monitor:
+def _full(problem: ERM, method: str, x0: Any, b: float | None) -> AFG | Newton:
+    """A method that looks at all the data at each step."""
     if problem.loss.gamma == 0:
         raise ValueError(
-            f'method "afg" needs a smooth loss, and {problem.loss.name!r} is not; take "apcg" or '
-            '"sdca", or the loss "smoothed_hinge".'
+            f"method {method!r} needs a smooth loss, and {problem.loss.name!r} is not; take "
+            '"apcg" or "sdca", or the loss "smoothed_hinge".'
+        )
+    if method == "newton" and not newton.applies(problem):
+        raise ValueError(
+            f'method "newton" needs penalty "l2" and no intercept, got {problem!r}; take "auto" '
+            'or "apcg".'
         )
     start = problem.g.clip(np.zeros(problem.d))
     if x0 is not None:
@@ -208,117 +220,6 @@ def _afg(problem: ERM, x0: Any, b0: float | None) -> _Monitor:
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
-        start, _ = _with_intercept(problem, start, b0, primal=True)
-    method = AFG(unpenalised(problem) if problem.intercept else problem, start)
-    return _Monitor(problem, method, np.zeros(1, dtype=np.intp), math.nan)
-
-
-class _Monitor:
-    """A method and what is known of its answers: looks at it, and knows when to give up."""
-
-    def __init__(self, problem: ERM, method: Any, sampled: Any, mu: float) -> None:
-        self.problem, self.method, self.sampled, self.mu = problem, method, sampled, mu
-        self.on_primal = isinstance(method, AFG) or not problem.dual_form
-        self.side = "primal" if self.on_primal else "dual"
-        self.tol = 0.0
-        self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
-        self._last, self._rises = math.inf, 0
-
-    def examine(self) -> Check:
-        """The certificate of the present answer, from p and q; if it would do, from x alone."""
-        found = self._certificate(trust=True)
-        trusted = found
-        if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
-            found = self._certificate(trust=False)
-            if found.gap > self.tol * abs(found.primal):
-                self._refresh()  # p and q have drifted
-        method = self.method
-        if isinstance(method, Centred):
-            method.follow(trusted.primal)
-            method = method.method
-        columns = {
-            "primal": found.primal,
-            "dual": found.dual,
-            "gap": found.gap,
-            "mu": method.mu if isinstance(method, Auto) else self.mu,
-            "restarts": method.restarts if isinstance(method, Auto) else 0,
-        }
-        return Check(
-            found.x,
-            found.relative,
-            found.gap if math.isfinite(found.gap) else math.inf,
-            columns,
-            w=found.w,
-            intercept=found.intercept,
-            exhausted=self._exhausted(found),
-        )
-
-    def of_best(self, best: Check, exact: bool) -> Certificate:
-        """The certificate to give back: from x (or w) alone, whatever ended the loop."""
-        assert best.w is not None
-        if exact:
-            return Certificate(
-                best.w, best.x, best.columns["primal"], best.columns["dual"], best.intercept
-            )
-        if self.on_primal:
-            return certificate.of_primal(self.problem, best.w, b=best.intercept)
-        if self.problem.intercept:
-            return certificate.with_intercept(
-                self.problem, best.w, best.x, best.intercept, best=True
-            )
-        return certificate.of_dual(self.problem, best.x)
-
-    def _refresh(self) -> None:
-        if not isinstance(self.method, AFG):
-            self.method.refresh()
-
-    def _certificate(self, *, trust: bool) -> Certificate:
-        p = self.problem
-        if isinstance(self.method, AFG):
-            point = self.method.point
-            return self._of_primal(point.w, point.z if trust else None)
-        if isinstance(self.method, Centred):
-            x = self.method.centre.form.nearest(self.method.x)
-            w = p.g.conjugate_gradient(self.method.rows(1 / (p.alpha * p.n)))
-            return certificate.with_intercept(p, w, x, self.method.intercept, best=not trust)
-        x = p.form.nearest(self.method.x)
-        if not self.on_primal:
-            v = self.method.rows(1 / (p.alpha * p.n)) if trust else None
-            return certificate.of_dual(p, x, v)
-        rows = self.method.rows()
-        z = rows if p.loss.margin else rows + p.y
-        return self._of_primal(x, z if trust else None)
-
-    def _of_primal(self, w: Any, z: Any) -> Certificate:
-        if not self.problem.intercept:
-            return certificate.of_primal(self.problem, w, z)
-        w, b = w[:-1], float(w[-1])  # and z is X w + b
-        return certificate.of_primal(self.problem, w, None if z is None else z - b, b)
-
-    def _exhausted(self, found: Certificate) -> bool:
-        """Whether the gap is rounding error: tiny, or small and not falling any more."""
-        self._looks += 1
-        self._rises += found.gap > self._last
-        self._last = found.gap
-        if found.gap < 0.9 * self._best:
-            self._best, self._best_at, self._rises = found.gap, self._looks, 0
-        scale = abs(found.primal) + abs(found.dual)
-        since = self._looks - self._best_at
-        stuck = since > max(20, self._looks // 2)
-        # rounding goes up as often as down; what is only slow goes down
-        stalled = stuck and self._rises > since // 4
-        if stuck and not self._refreshed:  # is it the drift of p and q?
-            self._refresh()
-            self._refreshed, self._best_at, self._rises = True, self._looks, 0
-            return False
-        return bool(found.gap <= _FLOOR * scale or (stalled and found.gap <= _STALL * scale))
-
-    @property
-    def check_every(self) -> int:
-        """A check costs so many multiply-adds, a pass so many: under 20 % for checks (measured)."""
-        p = self.problem
-        if isinstance(self.method, AFG):
-            return 1 if p.samples.nnz > 1_000_000 else 5
-        check = 2 * p.samples.nnz + 10 * p.n_samples + 8 * p.d + 50_000
-        a_pass = 4 * p.samples.nnz + 20 * p.n_samples
-        return int(min(20, max(1, math.ceil(5 * check / a_pass))))
+        start = np.append(start, _first_intercept(problem, start, b))
+        return AFG(unpenalised(problem), start)
+    return AFG(problem, start) if method == "afg" else Newton(problem, start)

@@ -19,25 +19,20 @@ import numpy as np
 
 from libc.math cimport fabs
 
+from .losses cimport interval_dual_prox
 from .sequence cimport Coefficients, advance
-from .terms cimport GRAM, QUADRATIC, Outer, Psi, derivative_at, prox_at, theta_at
-from .types cimport index_t, value_t
+from .terms cimport (DUAL_INTERVAL, GRAM, QUADRATIC, Outer, Prox, Psi, derivative_at, prox_at,
+                     prox_near, prox_of, theta_at)
+from .types cimport ROUNDING, index_t, value_t
 
 cdef extern from "rows.h" nogil:
     # Macros: they take the values and row numbers by any pointer type and assign to sp, sq, s.
     void sparse_dot2(const void *a, const void *r, Py_ssize_t m, const double *pq,
                      double sp, double sq)
     void sparse_add2(const void *a, const void *r, Py_ssize_t m, double *pq, double dp, double dq)
-    void sparse_dot1(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
-    void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
     void dense_dot2(const void *a, Py_ssize_t m, const double *pq, double sp, double sq)
     void dense_add2(const void *a, Py_ssize_t m, double *pq, double dp, double dq)
-    void dense_dot1(const void *a, Py_ssize_t m, const double *x, double s)
-    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
-
-
-# A change of a coordinate by less than this, relative to it, is rounding.
-cdef double ROUNDING = 2.3e-16
+    void prefetch "APCG_PREFETCH"(const void *address)
 
 
 cdef class Model:
@@ -49,13 +44,6 @@ cdef class Model:
     Stored columns have `rows` entries; if `constant` is not zero it is one more entry of each of
     them, which is stored nowhere (the feature of an intercept).
     """
-
-    cdef readonly Outer outer
-    cdef readonly Psi psi
-    cdef const double[::1] c, sigma, sign, L
-    cdef const Py_ssize_t[::1] members, starts
-    cdef Py_ssize_t rows
-    cdef double constant
 
     def __init__(self, Outer outer, Psi psi, const double[::1] c, const double[::1] sigma,
                  const double[::1] sign, const double[::1] L, Py_ssize_t rows,
@@ -281,6 +269,85 @@ cdef void scalar_steps(
             state.fold_()
 
 
+cdef void quadratic_steps(
+        const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
+        const Py_ssize_t[::1] order) noexcept nogil:
+    """`scalar_steps` for a quadratic h, with all that does not change read once."""
+    cdef View w = view(model, state)
+    cdef Prox prox = prox_of(model.psi)
+    cdef const Py_ssize_t *next = &order[0]
+    cdef const Py_ssize_t *end = next + order.shape[0]
+    cdef const value_t *column
+    cdef const index_t *own = rows
+    cdef Py_ssize_t i, size = w.rows
+    cdef double weight = model.outer.weight[0], fold_at = state.fold_at
+    cdef double s = state.s, t = state.t, n_alpha = 0.0, rho = 0.0
+    cdef double sp = 0.0, sq = 0.0, sign = 1.0, g, centre, step, h, du, dv
+    cdef Move move
+    # With gamma = mu all coefficients are constant, and t = -s/2 is set, not accumulated.
+    cdef bint constant = state.gamma == state.mu and t == -0.5 * s
+    if constant:
+        state.s = 1.0
+        state.t = -0.5
+        n_alpha = next_move(state).step
+        rho = state.s
+    while next != end:
+        i = next[0]
+        next += 1
+        if rows == NULL:
+            column = a + i * size
+            dense_dot2(column, size, w.pq, sp, sq)
+        else:
+            column, own = a + indptr[i], rows + indptr[i]
+            size = indptr[i + 1] - indptr[i]
+            if next != end:  # the row of the next step, of which no hardware can know
+                prefetch(a + indptr[next[0]])
+                prefetch(a + indptr[next[0]] + 8)
+                prefetch(rows + indptr[next[0]])
+            sparse_dot2(column, own, size, w.pq, sp, sq)
+        if w.constant != 0.0:
+            sp += w.constant * w.pq[2 * w.rows]
+            sq += w.constant * w.pq[2 * w.rows + 1]
+        if constant:
+            s *= rho
+            t = -0.5 * s
+        else:
+            state.s, state.t = s, t
+            move = next_move(state)
+            s, t, n_alpha = state.s, state.t, move.step
+        g = weight * (sq + (t + s) * sp)
+        if w.sign != NULL:
+            sign = w.sign[i]
+            g *= sign
+        g += w.c[i * w.c_stride] + w.sigma[i * w.sigma_stride] * (w.v[i] + (t + s) * w.u[i])
+        centre = w.v[i] + t * w.u[i]
+        step = 1.0 / (n_alpha * w.L[i])
+        h = centre - step * g
+        if prox.kind == DUAL_INTERVAL:
+            h = interval_dual_prox(h, step * prox.weight, prox.theta) - centre
+        else:
+            h = prox_near(&prox, model.psi, i, h, step, centre) - centre
+        if fabs(h) > ROUNDING * fabs(centre):
+            du = (n_alpha - 1.0) / s * h if s > 0.0 else 0.0
+            dv = h - t * du
+            w.u[i] += du
+            w.v[i] += dv
+            du *= sign
+            dv *= sign
+            if rows == NULL:
+                dense_add2(column, size, w.pq, du, dv)
+            else:
+                sparse_add2(column, own, size, w.pq, du, dv)
+            if w.constant != 0.0:
+                w.pq[2 * w.rows] += w.constant * du
+                w.pq[2 * w.rows + 1] += w.constant * dv
+        if s < fold_at:
+            state.s, state.t = s, t
+            state.fold_()
+            s, t = state.s, state.t
+    state.s, state.t = s, t
+
+
 cdef void block_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
         const Py_ssize_t[::1] order) noexcept nogil:
@@ -328,79 +395,7 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
     with nogil:
         if model.starts.shape[0]:
             block_steps(a, rows, starts, model, state, order)
+        elif model.outer.kind == QUADRATIC:
+            quadratic_steps(a, rows, starts, model, state, order)
         else:
             scalar_steps(a, rows, starts, model, state, order)
-
-
-# ---- without momentum: (rpcg-prox) and (rpcg-update), which is SDCA on the dual of ERM -----------
-
-cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize_t size, Outer h,
-                                 const double *r) noexcept nogil:
-    """<A_i, h'(r)>, with `rows` NULL for a dense column."""
-    cdef Py_ssize_t k, j
-    cdef double total = 0.0
-    if h.kind == QUADRATIC:
-        if rows == NULL:
-            dense_dot1(a, size, r, total)
-        else:
-            sparse_dot1(a, rows, size, r, total)
-        return h.weight[0] * total
-    for k in range(size):
-        j = k if rows == NULL else rows[k]
-        total += a[k] * derivative_at(h, j, r[j])
-    return total
-
-
-cdef void plain_steps(
-        const value_t *a, const index_t *rows, const index_t *indptr, Model model,
-        double *x, double *r, const Py_ssize_t[::1] order) noexcept nogil:
-    cdef Py_ssize_t k, i, first, size
-    cdef const value_t *column
-    cdef const index_t *own = NULL
-    cdef const double *sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
-    cdef Py_ssize_t c_stride = 1 if model.c.shape[0] > 1 else 0
-    cdef Py_ssize_t sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
-    cdef double g, step, h, new
-    for k in range(order.shape[0]):
-        i = order[k]
-        first = i * model.rows if rows == NULL else indptr[i]
-        size = model.rows if rows == NULL else indptr[i + 1] - first
-        column = a + first
-        if rows != NULL:
-            own = rows + first
-        if model.outer.kind == GRAM:
-            g = r[i]
-        else:
-            g = plain_partial(column, own, size, model.outer, r)
-        if model.constant != 0.0:
-            g += model.constant * derivative_at(model.outer, model.rows, r[model.rows])
-        if sign != NULL:
-            g *= sign[i]
-        g += model.c[i * c_stride] + model.sigma[i * sigma_stride] * x[i]
-        step = 1.0 / model.L[i]
-        new = prox_at(model.psi, i, x[i] - step * g, step)
-        h = new - x[i]
-        if fabs(h) <= ROUNDING * fabs(x[i]):
-            continue
-        x[i] = new  # not x_i + h, which may be outside the domain by a rounding
-        if sign != NULL:
-            h *= sign[i]
-        if rows == NULL:
-            dense_add1(column, size, r, h)
-        else:
-            sparse_add1(column, own, size, r, h)
-        if model.constant != 0.0:
-            r[model.rows] += model.constant * h
-
-
-def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-              Model model, double[::1] x, double[::1] r, const Py_ssize_t[::1] order):
-    """One step on each coordinate of `order`; r is A x less the shift of h. Scalar blocks only."""
-    cdef const value_t *a = &data[0] if data.shape[0] else NULL
-    cdef const index_t *starts = &indptr[0] if indptr.shape[0] else NULL
-    # if all columns are empty, anything but NULL, which means dense
-    cdef const index_t *rows = &indices[0] if indices.shape[0] else starts
-    if order.shape[0] == 0:
-        return
-    with nogil:
-        plain_steps(a, rows, starts, model, &x[0], &r[0], order)

@@ -48,18 +48,17 @@ cdef double interval_derivative(double m, const double *theta) noexcept nogil:
     return -slope(m, theta)
 
 
+cdef double interval_curvature(double m, const double *theta) noexcept nogil:
+    """1/gamma where the slope is between its bounds and not held at 0 by epsilon, else 0."""
+    cdef double c = theta[0] - m
+    c = c - theta[1] if c >= theta[1] else (c + theta[1] if c <= -theta[1] else INFINITY)
+    return 1.0 / theta[2] if theta[3] * theta[2] <= c <= theta[4] * theta[2] else 0.0
+
+
 cdef double interval_conjugate(double x, const double *theta) noexcept nogil:
     if not theta[3] <= x <= theta[4]:
         return INFINITY
     return -theta[0] * x + theta[1] * fabs(x) + 0.5 * theta[2] * x * x
-
-
-cdef double interval_dual_prox(double v, double step, const double *theta) noexcept nogil:
-    """psi(x) = -k x + epsilon |x| on [lower, upper]."""
-    cdef double e = step * theta[1]
-    cdef double x = v + step * theta[0]
-    x = x - e if x > e else (x + e if x < -e else 0.0 * x)
-    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
 
 
 # ---- logistic: phi(m) = log(1 + exp(-m)), gamma = 4 ----------------------------------------------
@@ -74,6 +73,11 @@ cdef double logistic_derivative(double m, const double *theta) noexcept nogil:
         e = exp(-m)
         return -e / (1.0 + e)
     return -1.0 / (1.0 + exp(m))
+
+
+cdef double logistic_curvature(double m, const double *theta) noexcept nogil:
+    cdef double e = exp(-fabs(m))
+    return e / ((1.0 + e) * (1.0 + e))
 
 
 cdef double logistic_conjugate(double x, const double *theta) noexcept nogil:
@@ -129,13 +133,55 @@ cdef double logistic_dual_prox(double v, double step, const double *theta) noexc
     return 1.0 - x if mirrored else x
 
 
+cdef double logistic_dual_prox_near(double v, double step, double near) noexcept nogil:
+    """The prox of the logistic loss if it is not far from `near`; -1 if that leads nowhere.
+
+    Solves F(eta) = eta + c x - d = 0 for x = sigmoid(eta), with c = 1/step - 4 and d = v/step. From
+    eta of `near`, steps of Halley's method, which is of third order; the last one is put into x by
+    its series, so that a step of the kernel needs one log and mostly one exp, or none.
+    """
+    cdef double inverse = 1.0 / step
+    cdef double c = inverse - 4.0
+    cdef double d = v * inverse
+    cdef bint mirrored = near > 0.5
+    cdef double x, eta, w, r, slope, bend, change
+    cdef int k
+    if mirrored:
+        near = 1.0 - near
+        d = c - d
+    if not near > 1e-290:
+        return -1.0
+    x = near
+    eta = log(x / (1.0 - x))
+    for k in range(5):
+        w = x * (1.0 - x)
+        r = eta + c * x - d
+        slope = 1.0 + c * w
+        bend = 0.5 * r * c * w * (1.0 - 2.0 * x)
+        slope *= slope
+        if bend > 0.5 * slope:      # far to the right of the root: half of Halley's denominator
+            bend = 0.5 * slope
+        change = r * (1.0 + c * w) / (slope - bend)
+        if fabs(change) < 1e-5:     # the error of either series is about change^3
+            x -= w * change * (1.0 - (0.5 - x) * change)
+            return 1.0 - x if mirrored else x
+        eta -= change
+        if eta > 2.0:               # past the middle: mirrored it would be more exact
+            return -1.0
+        x = exp(eta)
+        x /= 1.0 + x
+    return -1.0
+
+
 # ---- phi(m) + m^2/(2 eta), the strongly convex term after Corollary 1 -----------------------------
 # theta = (eta, gamma-tilde, gamma, is it the logistic loss, then theta of phi).
 
 cdef LossFunctions INTERVAL = LossFunctions(
-    interval_value, interval_derivative, interval_conjugate, interval_dual_prox)
+    interval_value, interval_derivative, interval_curvature, interval_conjugate,
+    interval_dual_prox)
 cdef LossFunctions LOGISTIC = LossFunctions(
-    logistic_value, logistic_derivative, logistic_conjugate, logistic_dual_prox)
+    logistic_value, logistic_derivative, logistic_curvature, logistic_conjugate,
+    logistic_dual_prox)
 
 
 cdef inline const LossFunctions *inner(const double *theta) noexcept nogil:
@@ -148,6 +194,10 @@ cdef double perturbed_value(double m, const double *theta) noexcept nogil:
 
 cdef double perturbed_derivative(double m, const double *theta) noexcept nogil:
     return inner(theta).derivative(m, theta + 4) + m / theta[0]
+
+
+cdef double perturbed_curvature(double m, const double *theta) noexcept nogil:
+    return inner(theta).curvature(m, theta + 4) + 1.0 / theta[0]
 
 
 cdef double perturbed_conjugate(double x, const double *theta) noexcept nogil:
@@ -169,7 +219,8 @@ cdef double perturbed_dual_prox(double v, double step, const double *theta) noex
 
 
 cdef LossFunctions PERTURBED = LossFunctions(
-    perturbed_value, perturbed_derivative, perturbed_conjugate, perturbed_dual_prox)
+    perturbed_value, perturbed_derivative, perturbed_curvature, perturbed_conjugate,
+    perturbed_dual_prox)
 
 
 cdef LossFunctions find(str name) except *:
@@ -221,6 +272,10 @@ cdef class Loss:
         """phi'(t); at a kink, the end of the subdifferential that is nearest to zero."""
         return self.apply(self.functions.derivative, t)
 
+    def curvature(self, const double[::1] t):
+        """phi''(t); at a kink of phi', the larger of the two."""
+        return self.apply(self.functions.curvature, t)
+
     def conjugate(self, const double[::1] x):
         """phi*(-x)"""
         return self.apply(self.functions.conjugate, x)
@@ -254,12 +309,21 @@ cdef class Loss:
                     add(&total, INFINITY)
         return total.high + total.low
 
-    def dual_prox(self, const double[::1] v, const double[::1] step):
-        """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)"""
+    def dual_prox(self, const double[::1] v, const double[::1] step, const double[::1] near=None):
+        """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)
+
+        With `near`, the logistic prox as the kernels take it, from a guess; nan where that fails.
+        """
         cdef Py_ssize_t i
+        cdef bint guess = near is not None and self.functions.dual_prox == logistic_dual_prox
         result = np.empty(v.shape[0])
         cdef double[::1] out = result
         with nogil:
             for i in range(v.shape[0]):
-                out[i] = self.functions.dual_prox(v[i], step[i], &self.theta[0])
+                if guess:
+                    out[i] = logistic_dual_prox_near(v[i], step[i], near[i])
+                else:
+                    out[i] = self.functions.dual_prox(v[i], step[i], &self.theta[0])
+        if guess:
+            result[result < 0.0] = np.nan
         return result

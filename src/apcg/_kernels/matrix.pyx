@@ -57,6 +57,24 @@ def squared_norms(const value_t[::1] data, const index_t[::1] indices,
             out[i] = total
 
 
+def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+         const double[::1] weight, double[:, ::1] out):
+    """out + its transpose - its diagonal is sum_i weight_i A_i A_i'; gives the multiply-adds."""
+    cdef Py_ssize_t i, a, b, first, row, count = 0
+    cdef double x
+    with nogil:
+        for i in range(weight.shape[0]):
+            if weight[i] == 0.0:
+                continue
+            first = indptr[i]
+            count += (indptr[i + 1] - first) * (indptr[i + 1] - first + 1) // 2
+            for a in range(first, indptr[i + 1]):
+                x, row = weight[i] * data[a], indices[a]
+                for b in range(first, a + 1):
+                    out[row, indices[b]] += x * data[b]
+    return count
+
+
 def has_duplicates(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t[::1] seen):
     """Whether a row of the CSR structure names a column twice; `seen` is room for all columns, -1."""
     cdef Py_ssize_t i, k

@@ -13,6 +13,7 @@
 
 #if defined(__GNUC__)
 #define APCG_UNROLL _Pragma("GCC unroll 4")
+#define APCG_PREFETCH(address) __builtin_prefetch(address)
 typedef double apcg_pair __attribute__((vector_size(16), may_alias));
 #define APCG_PAIR(pq, j) (((apcg_pair *)(pq))[j])
 #define APCG_BOTH(x) ((apcg_pair){(double)(x), (double)(x)})
@@ -32,6 +33,7 @@ typedef double apcg_pair __attribute__((vector_size(16), may_alias));
     } while (0)
 #else
 #define APCG_UNROLL
+#define APCG_PREFETCH(address) ((void)(address))
 #define APCG_DOT2(a, m, pq, J, sp, sq)                                                             \
     do {                                                                                           \
         double sp_ = 0.0, sq_ = 0.0;                                                               \

@@ -96,15 +96,6 @@ cdef double interval(double x, const double *theta) noexcept nogil:
     return theta[0] * fabs(x) + 0.5 * theta[1] * x * x
 
 
-cdef double interval_prox(double v, double step, const double *theta) noexcept nogil:
-    """On the line, the prox of a function restricted to an interval is its prox, clipped."""
-    cdef double a = step * theta[0]
-    cdef double x = v - a if v > a else (v + a if v < -a else 0.0 * v)
-    if theta[1] != 0.0:
-        x /= 1.0 + step * theta[1]
-    return theta[2] if x < theta[2] else (theta[3] if x > theta[3] else x)
-
-
 cdef double norm(const double *x, Py_ssize_t size) noexcept nogil:
     cdef double total = 0.0
     cdef Py_ssize_t e
@@ -139,6 +130,10 @@ cdef void ball_prox(double *v, Py_ssize_t size, double step, const double *theta
         v[e] *= scale
 
 
+KINDS = {"interval": PENALTY_INTERVAL, "dual:interval": DUAL_INTERVAL,
+         "dual:logistic": DUAL_LOGISTIC}
+
+
 cdef class Psi:
     """psi_i(x) = weight scale_i psi(x/scale_i; theta_i) - (moved/2)|x|^2; any may be shared.
 
@@ -165,6 +160,9 @@ cdef class Psi:
             self.value_, self.prox_ = loss.conjugate, loss.dual_prox
         else:
             raise ValueError(f"no compiled psi is called {name!r}")
+        self.kind = KINDS.get(name, ANY) if moved == 0.0 and np.size(scale) == 1 else ANY
+        if self.kind == DUAL_INTERVAL and len(theta) > 1:
+            self.kind = ANY
         self.owner = owner
         self.theta = np.array(theta, dtype=np.float64, ndmin=2)
         self.stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
@@ -182,6 +180,25 @@ cdef class Psi:
             for e in range(x.shape[0]):
                 total += value_at(self, index[e] if given else e, x[e])
         return total
+
+    def contains(self, const double[::1] x):
+        """Whether every psi_i(x_i) is finite; quicker than the values, which may take logarithms."""
+        cdef Py_ssize_t i
+        cdef double low, high
+        cdef const double *theta
+        if self.kind == ANY or self.is_block:
+            return bool(np.isfinite(self.value(x)))
+        with nogil:
+            for i in range(x.shape[0]):
+                theta = theta_at(self, i)
+                low = (theta[2] if self.kind == PENALTY_INTERVAL
+                       else theta[3] if self.kind == DUAL_INTERVAL else 0.0)
+                high = (theta[3] if self.kind == PENALTY_INTERVAL
+                        else theta[4] if self.kind == DUAL_INTERVAL else 1.0)
+                if not (low <= x[i] <= high and x[i] - x[i] == 0.0):
+                    with gil:
+                        return False
+        return True
 
     def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):
         """The prox of psi_{index_e} at v_e for each e, or of psi_{index_0} at the block v.

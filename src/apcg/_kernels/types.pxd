@@ -2,6 +2,13 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+cdef extern from *:
+    """
+    /* A change of a coordinate by less than this, relative to it, is rounding. */
+    #define APCG_ROUNDING 2.3e-16
+    """
+    const double ROUNDING "APCG_ROUNDING"
+
 ctypedef fused value_t:
     float
     double

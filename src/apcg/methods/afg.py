@@ -30,15 +30,15 @@ _EASE = 0.9
 
 
 @dataclass
-class _Point:
+class Point:
     """A vector and its predictions X w."""
 
     w: Vector
     z: Vector
 
-    def towards(self, other: _Point, share: float) -> _Point:
+    def towards(self, other: Point, share: float) -> Point:
         """(1 - share) self + share other"""
-        return _Point(self.w + share * (other.w - self.w), self.z + share * (other.z - self.z))
+        return Point(self.w + share * (other.w - self.w), self.z + share * (other.z - self.z))
 
 
 class AFG:
@@ -47,7 +47,7 @@ class AFG:
     def __init__(self, problem: ERM, w0: Vector) -> None:
         self.problem = problem
         self.mu = problem.strong_convexity
-        start = _Point(w0.copy(), problem.predictions(w0))
+        start = Point(w0.copy(), problem.predictions(w0))
         self.point, self._far = start, start
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
@@ -68,7 +68,7 @@ class AFG:
             centre = self._far.towards(y, beta)
             gradient, value = self._smooth(y)
             far = self._prox(centre.w - gradient / (alpha * self.L), 1 / (alpha * self.L))
-            new = _Point(y.w + alpha * (far.w - centre.w), y.z + alpha * (far.z - centre.z))
+            new = Point(y.w + alpha * (far.w - centre.w), y.z + alpha * (far.z - centre.z))
             if self._accept(y, new, gradient, value):
                 break
             self.L *= 2
@@ -80,24 +80,24 @@ class AFG:
         d = self.gamma - self.mu
         return 2 * self.gamma / (d + math.hypot(d, 2 * math.sqrt(self.L) * math.sqrt(self.gamma)))
 
-    def _smooth(self, y: _Point) -> tuple[Vector, float]:
+    def _smooth(self, y: Point) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
         slope = p.loss.derivative(y.z, p.y)
         gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
-    def _value(self, y: _Point) -> float:
+    def _value(self, y: Point) -> float:
         p = self.problem
         total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
         return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
-    def _prox(self, v: Vector, step: float) -> _Point:
+    def _prox(self, v: Vector, step: float) -> Point:
         """The prox of Psi = lambda (a|w| + bounds)."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
-        return _Point(w, self.problem.predictions(w))
+        return Point(w, self.problem.predictions(w))
 
-    def _accept(self, y: _Point, new: _Point, gradient: Vector, value: float) -> bool:
+    def _accept(self, y: Point, new: Point, gradient: Vector, value: float) -> bool:
         move = new.w - y.w
         square = float(move @ move)
         bound = value + float(gradient @ move) + 0.5 * self.L * square

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import math
 
-from .._validation import Index, Vector
+import numpy as np
+
+from .._validation import Index, Mask, Vector
 from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
@@ -39,10 +41,13 @@ LEAST = 1e-10
 class Auto:
     """APCG, the present mu-hat, and the values of F at the looks since it was set."""
 
-    def __init__(self, problem: Composite, x0: Vector, n: int, least: float) -> None:
-        self._apcg = APCG(problem, x0, Sequence(n, 1.0, 1.0))
+    def __init__(
+        self, problem: Composite, x0: Vector, n: int, least: float, first: float = 1.0
+    ) -> None:
         self.problem = problem
-        self.least = max(least, LEAST)
+        self.least = min(max(least, LEAST), 1.0)
+        first = max(first, self.least)
+        self._apcg = APCG(problem, x0, Sequence(n, first, first))
         self.restarts = 0
         self._n, self._steps, self._limited = n, 0, 0
         self._values = [self._value()]
@@ -72,14 +77,40 @@ class Auto:
 
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`; the rule is applied at the end of a window."""
-        self._apcg.epoch(order)
-        self._steps += len(order)
-        passes = math.ceil(WINDOW / math.sqrt(self.mu))
-        if self._steps >= max(passes * self._n, FEWEST):
-            self._values.append(self._value())
-            self._follow_the_rate(self._steps / self._n)
-            self._steps = 0
+        while order.size:
+            window = max(math.ceil(WINDOW / math.sqrt(self.mu)) * self._n, FEWEST)
+            part, order = np.split(order, [max(window - self._steps, 1)])
+            self._apcg.epoch(part)
+            self._steps += part.size
+            if self._steps >= window:
+                self._values.append(self._value())
+                self._follow_the_rate(self._steps / self._n)
+                self._steps = 0
         return 1
+
+    def put(self, idle: Mask, values: Vector, near: float) -> Mask:
+        """Put those of the idle coordinates that are near their values there: x_i = z_i = values_i.
+
+        Gives the mask of those.
+        """
+        state, f = self._apcg.state, self.problem.f
+        u, v = np.asarray(state.u), np.asarray(state.v)
+        off = np.maximum(np.abs(self._apcg.x - values), np.abs(self._apcg.z - values))
+        there = idle & (off <= near)
+        move = np.flatnonzero(there & ((u != 0) | (v != values)))
+        if move.size:
+            change = np.zeros(v.size)
+            for k, (array, to) in enumerate(((u, np.zeros(v.size)), (v, values))):
+                change[move] = (to - array)[move]
+                array[move] = to[move]
+                np.asarray(state.pq)[:, k] += f.columns.dot(f.sign * change)
+        return there
+
+    def sample(self, n: int) -> None:
+        """So many coordinates are sampled from now on."""
+        if n != self._n:
+            self._apcg.state.n = self._n = n
+            self._steps, self._values = 0, [self._value()]
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""

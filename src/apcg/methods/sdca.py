@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import coordinate
+from .._kernels.plain import run_plain
 from .._validation import Index, Vector
 from ..problem import Composite
 
@@ -27,7 +27,7 @@ class SDCA:
 
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`."""
-        coordinate.run_plain(*self._columns, self._model, self._x, self._rows, order)
+        run_plain(*self._columns, self._model, self._x, self._rows, order)
         return 1
 
     @property
