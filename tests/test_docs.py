@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import apcg.estimators
 import apcg.minimize  # noqa: F401  the module, which the function of the same name hides
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,7 +116,10 @@ def test_files_that_a_page_names_exist(page):
 
 @pytest.mark.parametrize(
     "module",
-    ["minimize", "solve", "erm", "path", "datasets", "datasets.generate"],
+    [
+        *("minimize", "solve", "erm", "path", "datasets", "datasets.generate"),
+        *("estimators.classifier", "estimators.regressor", "estimators.cv"),
+    ],
 )
 def test_docstrings(module):
     # the functions hide their modules: apcg.minimize is the function

@@ -23,7 +23,7 @@ ORDER = (
     ("sequences", "plots", "datasets"),
     ("theory",),
     ("losses", "penalties", "functions"),
-    ("problem", "regulariser", "erm"),
+    ("problem", "regulariser", "intercept", "erm"),
     ("certificate", "methods", "loop"),
     ("monitor",),
     ("solve", "minimize"),

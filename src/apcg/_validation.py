@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,15 @@ class Columns:
     """A matrix A stored by coordinate: row i of what is stored is the column A_i.
 
     `data`, `indices`, `indptr` are those of a CSR matrix; for a dense one `data` is the flat array
-    and the other two are empty. `stored` is the same memory as a SciPy or NumPy matrix.
+    and the other two are empty. `stored` is the same memory as a SciPy or NumPy matrix. If
+    `constant` is not zero, it is one more entry at the end of every column, and stored nowhere.
     """
 
     data: NDArray[Any]
     indices: NDArray[Any]
     indptr: NDArray[Any]
     stored: Any
+    constant: float = 0.0
 
     @property
     def n_coordinates(self) -> int:
@@ -43,7 +46,7 @@ class Columns:
 
     @property
     def n_rows(self) -> int:
-        return int(self.stored.shape[1])
+        return int(self.stored.shape[1]) + (self.constant != 0)
 
     @property
     def nnz(self) -> int:
@@ -54,8 +57,14 @@ class Columns:
         """What every kernel takes first."""
         return self.data, self.indices, self.indptr
 
+    def with_constant(self, constant: float) -> Columns:
+        """The same memory, with one more entry, `constant`, in every column."""
+        return replace(self, constant=constant)
+
     def dot(self, x: Vector) -> Vector:
         """A x"""
+        if self.constant:
+            return np.append(self.with_constant(0.0).dot(x), self.constant * np.sum(x))
         if self.indptr.size == 0 and self.data.dtype == np.float64:
             return np.asarray(x @ self.stored)
         out = np.zeros(self.n_rows)
@@ -64,6 +73,8 @@ class Columns:
 
     def transpose_dot(self, r: Vector) -> Vector:
         """A' r"""
+        if self.constant:
+            return self.with_constant(0.0).transpose_dot(r[:-1]) + self.constant * r[-1]
         if self.indptr.size == 0 and self.data.dtype == np.float64:
             return np.asarray(self.stored @ r)
         out = np.empty(self.n_coordinates)
@@ -72,8 +83,10 @@ class Columns:
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:
         """|A_i|^2 for every i, with row j weighted by weight_j if given."""
-        out = np.empty(self.n_coordinates)
         w = np.ones(self.n_rows) if weight is None else weight
+        if self.constant:
+            return self.with_constant(0.0).squared_norms(w[:-1]) + self.constant**2 * w[-1]
+        out = np.empty(self.n_coordinates)
         matrix.squared_norms(*self.arrays, w, out)
         return out
 
@@ -98,7 +111,27 @@ class Columns:
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""
-        return self.stored[coordinates].astype(np.float64)
+        return _with_column(self.stored[coordinates].astype(np.float64), self.constant)
+
+    @cached_property
+    def with_ones(self) -> Columns:
+        """`with_constant(1.0)`, the same object every time, which makes one copy by rows."""
+        return self.with_constant(1.0)
+
+    @cached_property
+    def transposed(self) -> Columns:
+        """A by rows: a copy, made once for all who share this matrix."""
+        return by_coordinate(_with_column(self.stored, self.constant), "X")
+
+
+def _with_column(stored: Any, constant: float) -> Any:
+    """`stored` with one more column, all `constant`, if that is not zero."""
+    if not constant:
+        return stored
+    column = np.full((stored.shape[0], 1), constant, dtype=stored.dtype)
+    if is_sparse(stored):
+        return sp.hstack([stored, sp.csr_array(column)], format="csr")
+    return np.hstack([stored, column])
 
 
 def by_coordinate(A: Any, name: str) -> Columns:

@@ -18,7 +18,8 @@ class Certificate:
     x: Vector
     primal: float
     dual: float
-    z: Vector  # the predictions X w
+    z: Vector  # the predictions X w, with the intercept
+    intercept: float = 0.0
 
     @property
     def finite(self) -> bool:
@@ -46,12 +47,30 @@ def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
     return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z)
 
 
-def of_primal(problem: ERM, w: Vector, z: Vector | None = None) -> Certificate:
-    """From a primal point w alone; or quicker, with the method's own z = X w."""
+def with_intercept(problem: ERM, w: Vector, x: Vector, b: float, *, best: bool) -> Certificate:
+    """P(w, b) and D at a point next to x that has sum_i y_i x_i = 0; `best` improves b first.
+
+    w is not the w of that point: P is lower at the w of x itself.
+    """
+    z = problem.predictions(w)
+    b = problem.best_intercept(z, b) if best else b
+    x, z = problem.balance(x), z + b
+    dual = problem.dual_from(x, problem.combine(x))
+    return Certificate(w, x, problem.primal_from(w, z), dual, z, b)
+
+
+def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) -> Certificate:
+    """From a primal point w alone; or quicker, with the method's own z = X w.
+
+    With an intercept, b is a guess at the best one.
+    """
     exact = z is None
     z = problem.predictions(w) if z is None else z
+    if problem.intercept:
+        b = problem.best_intercept(z, b)
+        z = z + b
     x, v = problem.dual_point(z, exact=exact)
-    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z)
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z, b)
 
 
 def of_pair(problem: ERM, w: Vector, x: Vector) -> Certificate:

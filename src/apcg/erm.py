@@ -6,7 +6,7 @@
 A_i is the sample a_i times its label for a loss of margins, and a_i for a loss of residuals, where
 phi_i(z) = phi(z - y_i). s_i are sample weights, rescaled to sum to n; without them s_i = 1.
 g(w) = sum_j a_j|w_j| + (b_j/2)w_j^2 on [lower_j, upper_j] covers L2, L1, elastic net and w >= 0.
-With b > 0 the dual is solved, otherwise the primal.
+With b > 0 the dual is solved, otherwise the primal. `intercept` has what a free intercept changes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
+from . import intercept as free
 from . import losses
 from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
@@ -32,8 +33,7 @@ class ERM:
     """minimize P(w) = the mean over i of s_i phi(a_i' w, y_i) + alpha g(w)
 
     phi is the loss of sample a_i (a row of X) with label y_i, s_i its weight (1 without
-    `sample_weight`), g the penalty. There is no intercept: append a column of ones to X for one
-    that is penalised like the rest.
+    `sample_weight`), g the penalty.
 
     Parameters
     ----------
@@ -50,6 +50,8 @@ class ERM:
         x_i is 0).
     l1_ratio : for "elasticnet".
     positive : keep w >= 0.
+    intercept : whether predictions are a_i' w + b, with an intercept b that no penalty is on. Dual
+        points then have sum_i y_i x_i = 0 (sum_i x_i = 0 for a loss of residuals).
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class ERM:
         sample_weight: Any = None,
         l1_ratio: float = 0.5,
         positive: bool = False,
+        intercept: bool = False,
     ) -> None:
         self.loss = losses.by_name(loss)
         self.alpha = _alpha(alpha)
@@ -91,6 +94,10 @@ class ERM:
         self.g = Regulariser.of(penalty, l1_ratio, positive, self.d)
         self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
         self.dual_form = self.g.strong_convexity > 0
+        if not isinstance(intercept, bool | np.bool_):
+            raise TypeError(f"intercept must be True or False, got {intercept!r}.")
+        self.intercept = bool(intercept)
+        self._check_classes()
         if not math.isfinite(self.R):
             raise ValueError(
                 "X has rows whose squared norm overflows; scale its features (to a standard "
@@ -112,11 +119,36 @@ class ERM:
                 "is finite; give each a positive weight."
             )
 
+    def _check_classes(self) -> None:
+        if not (self.intercept and self.loss.margin):
+            return
+        kept = np.broadcast_to(self.weights > 0, self.y.shape)
+        if np.unique(self.y[kept]).size < 2:
+            raise ValueError(
+                "only one class has samples of positive weight, and then no intercept is best: "
+                "the larger, the better. Give samples of both classes, or intercept=False."
+            )
+
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""
+        return self.altered(alpha=_alpha(alpha))
+
+    def with_labels(self, y: Any, sample_weight: Any = None) -> ERM:
+        """The same problem, sharing X, with other labels and weights."""
+        weights, n = _weights(sample_weight, self.n_samples)
+        labels = self.loss.check_labels(y, self.n_samples)
+        other = self.altered(y=labels, weights=weights, n=n)
+        other._check_classes()
+        return other
+
+    def altered(self, **changes: Any) -> ERM:
+        """A copy that shares all data, with other attributes."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
-        other.alpha = _alpha(alpha)
+        if set(changes) != {"alpha"}:
+            for name in ("R", "spectral_norm"):
+                other.__dict__.pop(name, None)
+        other.__dict__.update(changes)
         return other
 
     # ---- constants --------------------------------------------------------------------------
@@ -166,19 +198,26 @@ class ERM:
         """a_i' w for every sample."""
         return self.samples.transpose_dot(w)
 
-    def primal(self, w: Any) -> float:
-        """P(w)"""
+    def primal(self, w: Any, intercept: float = 0.0) -> float:
+        """P(w), or P(w, b)"""
         w = check.vector(w, self.d, "w", each="column of X")
-        return self.primal_from(w, self.predictions(w))
+        b = check.number(intercept, "intercept")
+        if b != 0 and not self.intercept:
+            raise ValueError(
+                f"this problem has no intercept, got {b:g}; make it ERM(..., intercept=True)."
+            )
+        return self.primal_from(w, self.predictions(w) + b)
 
     def primal_from(self, w: Vector, z: Vector) -> float:
-        """P(w), given z = X w."""
+        """P(w), given the predictions z = X w, or X w + b."""
         total = self.loss.arrays.total(z, self.y, self.loss.margin, self.weights)
         return float(total / self.n + self.alpha * self.g.value(w))
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
         x = check.vector(x, self.n_samples, "x", each="row of X")
+        if self.intercept and free.imbalance(self.y * x if self.loss.margin else x) > 1:
+            return -math.inf
         return self.dual_from(x, self.combine(x))
 
     def combine(self, x: Vector) -> Vector:
@@ -204,11 +243,21 @@ class ERM:
             self.combine(check.vector(x, self.n_samples, "x", each="row of X"))
         )
 
-    def gap(self, x: Any, w: Any = None) -> float:
-        """P(w) - D(x) >= 0, with w = omega(x) unless given."""
+    def gap(self, x: Any, w: Any = None, intercept: float | None = None) -> float:
+        """P(w) - D(x) >= 0, with w = omega(x) unless given, and the b that is best for that w."""
         x = check.vector(x, self.n_samples, "x", each="row of X")
-        w = self.omega(x) if w is None else w
-        return self.primal(w) - self.dual(x)
+        w = self.omega(x) if w is None else check.vector(w, self.d, "w", each="column of X")
+        if intercept is None:
+            intercept = self.best_intercept(self.predictions(w)) if self.intercept else 0.0
+        return self.primal(w, intercept) - self.dual(x)
+
+    def best_intercept(self, z: Vector, guess: float = 0.0) -> float:
+        """The b that is best with the predictions z + b; the middle if it is an interval."""
+        return free.best(self.loss, self.y, self.weights, z, guess)
+
+    def balance(self, x: Vector) -> Vector:
+        """A dual feasible point near x with sum_i y_i x_i = 0, which an intercept asks for."""
+        return free.balance(self.loss, self.y, self.weights, x)
 
     def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
         """A feasible x from predictions z = X w, and v = A x/(lambda n).
@@ -217,6 +266,7 @@ class ERM:
         `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
         """
         x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
+        x = self.balance(x) if self.intercept else x
         v = self.combine(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
@@ -239,6 +289,7 @@ class ERM:
         argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T), where
         Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
         """
+        self._no_intercept("refine")
         x = check.vector(x, self.n_samples, "x", each="row of X")
         z = self.predictions(self.omega(x))
         gradient = self.loss.argument(z, self.y) / self.n
@@ -258,6 +309,7 @@ class ERM:
         a_i is the point of the subdifferential of phi_i* at -x_i/s_i nearest to A_i' w. Infinite
         for a loss that is not smooth.
         """
+        self._no_intercept("pdgbound")
         x = check.vector(x, self.n_samples, "x", each="row of X")
         if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
@@ -269,11 +321,19 @@ class ERM:
         a = self.loss.nearest_conjugate_slope(inside, m[kept])
         return float(np.sum(s[kept] * (m[kept] - a) ** 2) / (2 * self.n * self.loss.gamma))
 
+    def _no_intercept(self, name: str) -> None:
+        if self.intercept:
+            raise ValueError(
+                f"{name} is for problems without an intercept: see Theorem 4, Lemma 4."
+            )
+
     # ---- the problem as the kernels solve it ----------------------------------------------------
 
     @cached_property
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
+        if self.intercept:
+            return (free.bordered(self) if self.dual_form else free.unpenalised(self)).form
         form = self._dual() if self.dual_form else self._primal()
         if not np.isfinite(form.L).all():
             raise ValueError(
@@ -304,15 +364,10 @@ class ERM:
         )
         return Composite(f, _Terms(terms), self.n_samples)
 
-    @cached_property
-    def features(self) -> Columns:
-        """X by columns: a copy, made for penalties that are solved in the primal."""
-        return check.by_coordinate(self.samples.stored, "X")
-
     def _primal(self) -> Composite:
         """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
         b = self.g.b
-        features = self.features
+        features = self.samples.transposed  # a copy of X
         outer = Outer(
             self.loss.kernel,
             weight=self.weights / self.n,

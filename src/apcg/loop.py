@@ -56,6 +56,7 @@ class Check:
     merit: float  # the smaller the better
     columns: dict[str, float]
     w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
+    intercept: float = 0.0  # that goes with w
     side: str = "primal"  # what the method was at work on, in ERM
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0

@@ -54,6 +54,15 @@ class Loss:
         """The compiled loss."""
         return kernels.Loss(self.kernel, self.theta)
 
+    @property
+    def kinks(self) -> Vector:
+        """Every m (or r) where phi'' jumps or phi' does."""
+        k, epsilon, gamma, lower, upper = self.theta
+        with np.errstate(invalid="ignore"):
+            ends = k - np.array([epsilon, -epsilon]) - gamma * np.array([upper, lower])
+        points = np.array([k - epsilon, k + epsilon, *ends])
+        return np.unique(points[np.isfinite(points)])
+
     def value(self, z: Any, y: Any = None) -> Any:
         """phi(z)"""
         return _map(self.arrays.value, self.argument(z, y))
@@ -172,6 +181,8 @@ class Logistic(Loss):
     kernel = "logistic"
     gamma = 4.0
 
+    kinks = np.empty(0)
+
     @property
     def theta(self) -> tuple[float, ...]:
         return (0.0,)
@@ -240,6 +251,11 @@ class StronglyConvex(Loss):
         self.name = f"{loss.name} + t^2/(2 eta)"
         self.margin = loss.margin
         self.gamma = 1 / (1 / loss.gamma + 1 / self.eta)
+
+    @property
+    def kinks(self) -> Vector:
+        """Those of phi."""
+        return self.loss.kinks
 
     def __repr__(self) -> str:
         return f"StronglyConvex({self.loss!r}, eta={self.eta!r})"

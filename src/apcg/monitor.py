@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from . import certificate
-from ._validation import Index
+from ._validation import Index, Vector
 from .certificate import Certificate
 from .erm import ERM
 from .loop import Check
@@ -15,6 +15,7 @@ from .methods import shrinking
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
+from .methods.centred import Centred
 from .methods.choice import Choice
 from .methods.newton import Newton
 from .methods.sdca import SDCA
@@ -25,7 +26,7 @@ _FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 _STALL = 1e-9
 
-Method = APCG | Auto | SDCA | AFG | Newton
+Method = APCG | Auto | SDCA | AFG | Newton | Centred
 
 
 class Monitor:
@@ -70,15 +71,23 @@ class Monitor:
     @property
     def mu(self) -> float:
         """The mu of the method, or its mu-hat."""
-        return self.method.mu if isinstance(self.method, Auto) else self._mu
+        return self._inner.mu if isinstance(self._inner, Auto) else self._mu
+
+    @property
+    def _inner(self) -> Method:
+        """The method, without what moves its centre."""
+        return self.method.method if isinstance(self.method, Centred) else self.method
 
     def examine(self) -> Check:
         """The certificate of the present answer, from p and q; if it would do, from x alone."""
         found = self._certificate(trust=True)
+        trusted = found.primal
         if found.gap <= self.tol * abs(found.primal) or found.gap <= 0:
             found = self._certificate(trust=False)
             if found.gap > self.tol * abs(found.primal):
                 self._refresh()  # p and q have drifted
+        if isinstance(self.method, Centred):
+            self.method.follow(trusted)
         exhausted = self._exhausted(found)
         if self._shrinking and isinstance(self.method, Auto):
             kept = self._shrinking.after_look(self.method, found, self.passes)
@@ -90,7 +99,7 @@ class Monitor:
             "dual": found.dual,
             "gap": found.gap,
             "mu": self.mu,
-            "restarts": self.method.restarts if isinstance(self.method, Auto) else 0,
+            "restarts": self._inner.restarts if isinstance(self._inner, Auto) else 0,
         }
         check = Check(
             found.x,
@@ -98,6 +107,7 @@ class Monitor:
             found.gap if math.isfinite(found.gap) else math.inf,
             columns,
             w=found.w,
+            intercept=found.intercept,
             side=self.side,
             exhausted=exhausted,
         )
@@ -134,6 +144,12 @@ class Monitor:
     def of_best(self, best: Check, exact: bool) -> Certificate:
         """The certificate to give back: from x and w alone, whatever ended the loop."""
         assert best.w is not None
+        if self.problem.intercept and best.side == "dual":
+            return certificate.with_intercept(
+                self.problem, best.w, best.x, best.intercept, best=True
+            )
+        if self.problem.intercept:
+            return certificate.of_primal(self.problem, best.w, b=best.intercept)
         if exact or self._pair:
             return certificate.of_pair(self.problem, best.w, best.x)
         if best.side == "primal":
@@ -148,14 +164,24 @@ class Monitor:
         p = self.problem
         if isinstance(self.method, AFG | Newton):
             point = self.method.point
-            return certificate.of_primal(p, point.w, point.z if trust else None)
+            return self._of_primal(point.w, point.z if trust else None)
+        if isinstance(self.method, Centred):
+            x = self.method.centre.form.nearest(self.method.x)
+            w = p.g.conjugate_gradient(self.method.rows(1 / (p.alpha * p.n)))
+            return certificate.with_intercept(p, w, x, self.method.intercept, best=not trust)
         x = p.form.nearest(self.method.x)
         if self.side == "dual":
             v = self.method.rows(1 / (p.alpha * p.n)) if trust else None
             return certificate.of_dual(p, x, v)
         rows = self.method.rows()
         z = rows if p.loss.margin else rows + p.y
-        return certificate.of_primal(p, x, z if trust else None)
+        return self._of_primal(x, z if trust else None)
+
+    def _of_primal(self, w: Vector, z: Vector | None) -> Certificate:
+        if not self.problem.intercept:
+            return certificate.of_primal(self.problem, w, z)
+        w, b = w[:-1], float(w[-1])  # and z is X w + b
+        return certificate.of_primal(self.problem, w, None if z is None else z - b, b)
 
     def _exhausted(self, found: Certificate) -> bool:
         """Whether the gap is rounding error: tiny, or small and not falling any more."""

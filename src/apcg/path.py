@@ -76,7 +76,8 @@ class _Seen:
         x = answer.x / np.where(problem.weights > 0, problem.weights, 1.0)
         with np.errstate(all="ignore"):
             slopes = problem.loss.nearest_conjugate_slope(x, x)
-        z, Ax = problem.predictions(answer.w), problem.combine(answer.x) * problem.alpha
+        z = problem.predictions(answer.w) + answer.intercept
+        Ax = problem.combine(answer.x) * problem.alpha
         return cls(problem.alpha, answer, z, Ax, slopes)
 
 
@@ -103,7 +104,7 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
         derivative = problem.loss.arrays.derivative
         ahead = [-problem.weights * derivative(g.sum("slopes")) for g in guesses[-2:]]
     x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
-    for new in ahead:
+    for new in map(problem.balance, ahead) if problem.intercept else ahead:
         if np.isfinite(new).all() and (value := problem.dual(new)) > best:
             x, best = new, value
     return replace(last.answer, x=x, w=w)

@@ -263,9 +263,10 @@ class Composite:
             np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
             self.f.sign,
             self.L,
-            self.f.columns.n_rows,
+            self.f.columns.stored.shape[1],
             self.members,
             self.starts,
+            self.f.columns.constant,
         )
 
     @property

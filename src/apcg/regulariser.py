@@ -53,6 +53,16 @@ class Regulariser:
                 raise ValueError("positive=True leaves nothing of the bounds of the penalty.")
         return cls(a, b, lower, upper)
 
+    def extended(self, d: int, strength: float) -> Regulariser:
+        """With one more feature after the d there are, whose penalty is (strength/2)w^2."""
+        if self.is_l2 and strength == self.b[0]:
+            return self
+        own = (0.0, strength, -math.inf, math.inf)
+        parts = (self.a, self.b, self.lower, self.upper)
+        return Regulariser(
+            *(np.append(np.broadcast_to(p, d), e) for p, e in zip(parts, own, strict=True))
+        )
+
     @property
     def strong_convexity(self) -> float:
         """The largest mu with g - (mu/2)|w|^2 convex."""

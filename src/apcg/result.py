@@ -141,6 +141,7 @@ class Solution:
     method     as it was asked for
     side       "dual" or "primal", whose coordinates the method moved
     mu         of APCG, relative to |.|_L; with "auto" the last one, with "sdca" 1, "afg" nan
+    intercept  b, if the problem has one, else 0
     """
 
     w: Vector
@@ -154,6 +155,7 @@ class Solution:
     method: str
     side: str
     mu: float
+    intercept: float = 0.0
 
     @property
     def gap(self) -> float:

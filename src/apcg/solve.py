@@ -12,11 +12,13 @@ from . import certificate
 from ._validation import Index
 from .certificate import Certificate
 from .erm import ERM
+from .intercept import unpenalised
 from .loop import Options, run
 from .methods import newton
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
+from .methods.centred import Centre, Centred
 from .methods.choice import Choice
 from .methods.newton import Newton
 from .methods.sdca import SDCA
@@ -92,7 +94,9 @@ def solve(
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
     stepper, sampled, mu = _start(problem, method, x0, mu)
-    choice = Choice(problem, options.tol, options.max_epochs) if method == "auto" else None
+    choice = None
+    if method == "auto" and not problem.intercept:
+        choice = Choice(problem, options.tol, options.max_epochs)
     known = None
     if isinstance(x0, Solution) and choice and problem.dual_form:
         known = certificate.of_pair(problem, x0.w, x0.x)
@@ -113,50 +117,64 @@ def solve(
         method,
         best.side,
         float(trace["mu"][-1]) if len(trace) else monitor.mu,
+        final.intercept,
     )
 
 
 def _start(problem: ERM, method: str, x0: Any, mu: float | None) -> tuple[Method, Index, float]:
     """The method at its start, the coordinates that it samples, and its mu."""
-    first = 1.0
+    first, b = 1.0, None
     if isinstance(x0, Solution):
+        b = x0.intercept
         if method == x0.method == "auto" and problem.dual_form:  # go on as it ended
             method = "newton" if x0.side == "primal" and newton.applies(problem) else "auto"
             first = x0.mu
         x0 = x0.x if problem.dual_form and method not in FULL else x0.w
     if method in FULL:
-        return _full(problem, method, x0), np.zeros(1, dtype=np.intp), first
-    return _coordinate(problem, method, x0, mu, first)
+        return _full(problem, method, x0, b), np.zeros(1, dtype=np.intp), first
+    return _coordinate(problem, method, x0, b, mu, first)
 
 
 def _coordinate(
-    problem: ERM, method: str, x0: Any, mu: float | None, first: float
+    problem: ERM, method: str, x0: Any, b: float | None, mu: float | None, first: float
 ) -> tuple[Method, Index, float]:
     """A method on the coordinates of the form; "auto" has the mu-hat `first` at first."""
-    form, left_out = problem.form, _left_out(problem)
-    start = np.zeros(form.N)
+    length = problem.n_samples if problem.dual_form else problem.d
+    start = np.zeros(length) if problem.dual_form else problem.g.clip(np.zeros(length))
     if x0 is not None:
-        start = validate.vector(x0, form.N, "x0").copy()
-        if not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
-            where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
-            raise ValueError(
-                f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
-                f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
-            )
-    elif not problem.dual_form:
-        start = problem.g.clip(start)
+        start = validate.vector(x0, length, "x0").copy()
+    centre = None
+    if problem.intercept and problem.dual_form:
+        centre = Centre(problem, _first_intercept(problem, problem.omega(start), b))
+    elif problem.intercept:
+        start = np.append(start, _first_intercept(problem, start, b))
+    form, left_out = centre.form if centre else problem.form, _left_out(problem)
+    if not math.isfinite(form.psi_value(start)) or np.any(start[left_out] != 0):
+        where = "dual feasible" if problem.dual_form else "within the bounds of the penalty"
+        raise ValueError(
+            f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
+            f"loss {problem.loss.name!r} are in {problem.loss.domain}, times their weights."
+        )
     sampled, start = settle_zero_blocks(form, start)
     start[left_out] = 0.0
     sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
-    if method == "sdca":
-        return SDCA(form, start), sampled, 1.0
     n = max(sampled.size, 1)
     if mu is None:
-        mu = problem.mu if problem.dual_form else form.mu
-    if method == "auto":
-        return Auto(form, start, n, mu, first), sampled, first
-    sequence = Sequence.choose(n, mu, None)
-    return APCG(form, start, sequence), sampled, sequence.mu
+        mu = centre.mu if centre else (problem.mu if problem.dual_form else form.mu)
+    made: APCG | Auto | SDCA
+    if method == "sdca":
+        made, mu = SDCA(form, start), 1.0
+    elif method == "auto":
+        made, mu = Auto(form, start, n, mu, first), first
+    else:
+        sequence = Sequence.choose(n, mu, None)
+        made, mu = APCG(form, start, sequence), sequence.mu
+    return (Centred(made, centre) if centre else made), sampled, mu
+
+
+def _first_intercept(problem: ERM, w: Any, b: float | None) -> float:
+    """The intercept to start from: one that is known, or the best for w."""
+    return problem.best_intercept(problem.predictions(w)) if b is None else b
 
 
 def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
@@ -168,9 +186,10 @@ def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Optio
     if status.code in ("interrupted", "time_limit"):
         return found
     try:
-        descent = SDCA(problem.form, found.w)
+        start = np.append(found.w, found.intercept) if problem.intercept else found.w
+        descent = SDCA(problem.form, start)
         descent.epoch(options.rng.permutation(np.flatnonzero(problem.form.L > 0)))
-        new = certificate.of_primal(problem, descent.x)
+        new = certificate.of_primal(problem, descent.x[: problem.d])
     except KeyboardInterrupt:
         return found
     return new if new.relative <= max(found.relative, options.tol) else found
@@ -183,7 +202,7 @@ def _left_out(problem: ERM) -> Any:
     return np.flatnonzero(problem.weights == 0)
 
 
-def _full(problem: ERM, method: str, x0: Any) -> AFG | Newton:
+def _full(problem: ERM, method: str, x0: Any, b: float | None) -> AFG | Newton:
     """A method that looks at all the data at each step."""
     if problem.loss.gamma == 0:
         raise ValueError(
@@ -192,11 +211,15 @@ def _full(problem: ERM, method: str, x0: Any) -> AFG | Newton:
         )
     if method == "newton" and not newton.applies(problem):
         raise ValueError(
-            f'method "newton" needs penalty "l2", got {problem.penalty}; take "auto" or "apcg".'
+            f'method "newton" needs penalty "l2" and no intercept, got {problem!r}; take "auto" '
+            'or "apcg".'
         )
     start = problem.g.clip(np.zeros(problem.d))
     if x0 is not None:
         start = validate.vector(x0, problem.d, "x0", each="column of X")
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
+    if problem.intercept:
+        start = np.append(start, _first_intercept(problem, start, b))
+        return AFG(unpenalised(problem), start)
     return AFG(problem, start) if method == "afg" else Newton(problem, start)

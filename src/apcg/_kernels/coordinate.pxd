@@ -7,3 +7,4 @@ cdef class Model:
     cdef const double[::1] c, sigma, sign, L
     cdef const Py_ssize_t[::1] members, starts
     cdef Py_ssize_t rows
+    cdef double constant

@@ -41,12 +41,15 @@ cdef class Model:
     L is per block. c, sigma and sign are per coordinate, or of length one and shared; the column of
     coordinate i is sign_i times the stored one (the labels of a dual problem). `members` and
     `starts` list the coordinates of each block; both are empty if every coordinate is a block.
+    Stored columns have `rows` entries; if `constant` is not zero it is one more entry of each of
+    them, which is stored nowhere (the feature of an intercept).
     """
 
     def __init__(self, Outer outer, Psi psi, const double[::1] c, const double[::1] sigma,
                  const double[::1] sign, const double[::1] L, Py_ssize_t rows,
-                 const Py_ssize_t[::1] members, const Py_ssize_t[::1] starts):
-        self.outer, self.psi = outer, psi
+                 const Py_ssize_t[::1] members, const Py_ssize_t[::1] starts,
+                 double constant=0.0):
+        self.outer, self.psi, self.constant = outer, psi, constant
         self.c, self.sigma, self.sign, self.L, self.rows = c, sigma, sign, L, rows
         self.members, self.starts = members, starts
 
@@ -145,6 +148,7 @@ cdef struct View:
     const double *sigma
     const double *sign          # NULL if all are 1
     Py_ssize_t c_stride, sigma_stride, rows
+    double constant
 
 
 cdef View view(Model model, State state) noexcept nogil:
@@ -154,7 +158,7 @@ cdef View view(Model model, State state) noexcept nogil:
     w.sign = &model.sign[0] if model.sign.shape[0] > 1 else NULL
     w.c_stride = 1 if model.c.shape[0] > 1 else 0
     w.sigma_stride = 1 if model.sigma.shape[0] > 1 else 0
-    w.rows = model.rows
+    w.rows, w.constant = model.rows, model.constant
     return w
 
 
@@ -217,6 +221,9 @@ cdef inline double coordinate_gradient(
         g = partial(a + i * w.rows, rows, w.rows, h, w.pq, tau)
     else:
         g = partial(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], h, w.pq, tau)
+    if w.constant != 0.0:
+        g += w.constant * derivative_at(
+            h, w.rows, w.pq[2 * w.rows + 1] + tau * w.pq[2 * w.rows])
     if w.sign != NULL:
         g *= w.sign[i]
     return g + w.c[i * w.c_stride] + w.sigma[i * w.sigma_stride] * (w.v[i] + tau * w.u[i])
@@ -238,6 +245,9 @@ cdef inline void move_coordinate(
         add_column(a + i * w.rows, rows, w.rows, w.pq, du, dv)
     else:
         add_column(a + indptr[i], rows + indptr[i], indptr[i + 1] - indptr[i], w.pq, du, dv)
+    if w.constant != 0.0:
+        w.pq[2 * w.rows] += w.constant * du
+        w.pq[2 * w.rows + 1] += w.constant * dv
 
 
 cdef void scalar_steps(
@@ -295,6 +305,9 @@ cdef void quadratic_steps(
                 prefetch(a + indptr[next[0]] + 8)
                 prefetch(rows + indptr[next[0]])
             sparse_dot2(column, own, size, w.pq, sp, sq)
+        if w.constant != 0.0:
+            sp += w.constant * w.pq[2 * w.rows]
+            sq += w.constant * w.pq[2 * w.rows + 1]
         if constant:
             s *= rho
             t = -0.5 * s
@@ -325,6 +338,9 @@ cdef void quadratic_steps(
                 dense_add2(column, size, w.pq, du, dv)
             else:
                 sparse_add2(column, own, size, w.pq, du, dv)
+            if w.constant != 0.0:
+                w.pq[2 * w.rows] += w.constant * du
+                w.pq[2 * w.rows + 1] += w.constant * dv
         if s < fold_at:
             state.s, state.t = s, t
             state.fold_()

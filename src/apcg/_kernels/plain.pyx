@@ -43,7 +43,7 @@ cdef void plain_steps(
     cdef Py_ssize_t c_mask = -1 if model.c.shape[0] > 1 else 0  # i & mask is i, or 0 if shared
     cdef Py_ssize_t sigma_mask = -1 if model.sigma.shape[0] > 1 else 0
     cdef bint quadratic = model.outer.kind == QUADRATIC
-    cdef double weight = model.outer.weight[0]
+    cdef double weight = model.outer.weight[0], constant = model.constant
     cdef double g = 0.0, e = 1.0, step, h, new
     while next != end:
         i = next[0]
@@ -66,6 +66,8 @@ cdef void plain_steps(
             g = r[i]
         else:
             g = plain_partial(column, own, size, model.outer, r)
+        if constant != 0.0:
+            g += constant * derivative_at(model.outer, model.rows, r[model.rows])
         if sign != NULL:
             e = sign[i]
             g *= e
@@ -85,6 +87,8 @@ cdef void plain_steps(
             dense_add1(column, size, r, h)
         else:
             sparse_add1(column, own, size, r, h)
+        if constant != 0.0:
+            r[model.rows] += constant * h
 
 
 def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

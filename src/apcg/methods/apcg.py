@@ -74,6 +74,10 @@ class APCG:
         if f.shift is not None:
             pq[:, 0] += f.shift
 
+    def shift(self, change: float) -> None:
+        """The last row of A x less its shift grows by so much, at every x: its shift has moved."""
+        np.asarray(self.state.pq)[-1, 1] += change
+
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x^(k) less the shift of h), as accumulated in p and q."""
         return self.state.rows(scale)

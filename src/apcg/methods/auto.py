@@ -70,6 +70,11 @@ class Auto:
         """Compute p and q anew."""
         self._apcg.refresh()
 
+    def shift(self, change: float) -> None:
+        """As in `APCG`. It changes F, so the values seen before say nothing any more."""
+        self._apcg.shift(change)
+        self._values, self._sweeps = [self._value()], 0.0
+
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`; the rule is applied at the end of a window."""
         while order.size:

@@ -29,7 +29,8 @@ _FLATTER = 0.1
 
 def applies(problem: ERM) -> bool:
     """Whether P has second derivatives everywhere (almost), and no bounds or L1."""
-    return problem.loss.gamma > 0 and problem.dual_form and problem.g.is_quadratic
+    smooth = problem.loss.gamma > 0 and not problem.intercept
+    return smooth and problem.dual_form and problem.g.is_quadratic
 
 
 def step_cost(problem: ERM) -> float:

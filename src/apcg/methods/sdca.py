@@ -39,6 +39,10 @@ class SDCA:
         """Compute r anew from x."""
         self._rows = self.problem.f.rows(self._x)
 
+    def shift(self, change: float) -> None:
+        """The last row grows by so much, at every x: its shift has moved."""
+        self._rows[-1] += change
+
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x less the shift of h), as accumulated."""
         return scale * self._rows

@@ -103,8 +103,11 @@ def _holding_little(problem: ERM, found: Certificate) -> Mask:
 def _zeros(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
     """The weights that are very likely zero, and zeros."""
     weights = None if problem.weights.size == 1 else problem.weights
-    norms = np.sqrt(problem.features.squared_norms(weights))
+    norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
     v = problem.combine(found.x)
     likely = np.abs(v) + CAUTION * radius / (problem.alpha * problem.n) < problem.g.a
-    return likely & (problem.g.lower < 0) & (problem.g.upper > 0), np.zeros(problem.d)
+    likely &= (problem.g.lower < 0) & (problem.g.upper > 0)
+    if problem.intercept:  # the last coordinate, which is never idle
+        likely = np.append(likely, False)
+    return likely, np.zeros(likely.size)

@@ -1,0 +1,263 @@
+"""`APCGClassifier`: linear classification, two classes or one against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .. import losses
+from .._validation import Vector
+from ..erm import ERM
+from .linear import FLOATS, Linear, Plan, find_loss
+from .progress import Task, with_callbacks
+
+LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic")
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    loss = estimator.loss
+    if loss == "logistic" or isinstance(loss, losses.Logistic):
+        return True
+    raise AttributeError(f"probabilities are for loss='logistic', and loss is {loss!r}.")
+
+
+class Classifier(LinearClassifierMixin, Linear):
+    """What `APCGClassifier` and its CV form share."""
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+        """X, the classes, the number of each sample's class, and weights or None."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return X, classes, codes, sample_weight
+
+    def _weights(self, classes: Any, codes: Any, weights: Vector | None) -> Vector | None:
+        """The weights of the samples times those of their classes; None if all are 1.
+
+        "balanced" counts samples by their weights, so that weights still equal repetition.
+        """
+        if self.class_weight is None:
+            return weights
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            total = np.bincount(codes, weights, minlength=len(classes))
+            with np.errstate(divide="ignore"):
+                each = np.where(total > 0, total.sum() / (len(classes) * total), 0.0)
+        else:
+            each = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        return np.asarray(each[codes] if weights is None else each[codes] * weights)
+
+    def _check_classes(self, classes: Any, codes: Any, weights: Vector | None) -> None:
+        present = np.bincount(codes, weights, minlength=len(classes)) > 0
+        if present.sum() < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least two classes, got only one class"
+                f" with samples of positive weight: {classes[present].tolist()!r}."
+            )
+        if not present.all():
+            raise ValueError(
+                f"no sample of the class {classes[~present][0]!r} has a positive weight; leave "
+                "those samples out."
+            )
+
+    def _plan(
+        self,
+        X: Any,
+        classes: Any,
+        codes: Any,
+        weights: Vector | None,
+        alpha: float,
+        base: ERM | None = None,
+    ) -> Plan:
+        """One problem for two classes, else one against the rest for each; all share X."""
+        weights = self._weights(classes, codes, weights)
+        self._check_classes(classes, codes, weights)
+        loss = find_loss(self.loss, LOSSES, gamma=self.gamma)
+        positive = [1] if len(classes) == 2 else range(len(classes))
+        labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
+        first = self._problem(X, labels[0], weights, loss, alpha, base)
+        problems = [first, *(first.with_labels(y, weights) for y in labels[1:])]
+        names = [f"class {classes[k]!s} against the rest" for k in positive]
+
+        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+            return {
+                "classes_": classes,
+                "coef_": np.array([r.w for r in answers]),
+                "intercept_": np.array([r.intercept for r in answers]),
+                "dual_coef_": np.array([r.x for r in answers]),
+            }
+
+        return Plan(problems, names, describe)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of the classes, for loss="logistic" only.
+
+        With more than two classes those of one against the rest, scaled to sum to one.
+
+        Parameters
+        ----------
+        X : samples by features
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), in the order of `classes_`
+        """
+        return self._predict_proba_lr(X)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : samples by features
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), in the order of `classes_`
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        each = -np.logaddexp(0.0, -scores)
+        return each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+
+
+class APCGClassifier(Classifier):
+    """A linear classifier, trained to a certified distance from the optimum.
+
+    minimize  the mean of phi(y_i (a_i' w + b)) + alpha g(w),  y_i = -1 or 1
+
+    The intercept b has no penalty. With more than two classes, one problem for each class against
+    the rest.
+
+    Parameters
+    ----------
+    loss : {"smoothed_hinge", "hinge", "squared_hinge", "logistic"}, default="smoothed_hinge"
+        phi. "logistic" has probabilities. Or an object of `apcg.losses`.
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        g: (1/2)|w|^2, |w|_1, or l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2. Or an object of
+        `apcg.penalties`. "hinge" does not go with "l1": one of the two must be smooth.
+    alpha : float, default=1e-4
+        The weight of the penalty. For the C of LogisticRegression and LinearSVC it is
+        1/(C n_samples), or 1/(C sum of the weights).
+    l1_ratio : float, default=0.5
+        For "elasticnet".
+    gamma : float, default=1.0
+        For "smoothed_hinge": how smooth. 0 would be the hinge.
+    fit_intercept : bool, default=True
+    tol : float, default=1e-6
+        The relative duality gap to stop at: the objective is then within this of the optimum.
+    max_epochs : int, default=1000
+        Passes over the data. If tol is not reached by then, a ConvergenceWarning says so.
+    method : {"auto", "apcg", "sdca", "afg"}, default="auto"
+        As in `apcg.solve`.
+    class_weight : dict or "balanced", default=None
+        The weight of a sample is multiplied by that of its class. "balanced" makes the weights of
+        all classes equal in sum.
+    warm_start : bool, default=False
+        Begin where the last fit ended, if classes and features are as many.
+    random_state : int, RandomState, Generator or None, default=None
+        The order of the coordinates. An integer gives the same result every time.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal.
+    n_jobs : int, default=None
+        Threads for the problems of more than two classes. The result is the same.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    coef_ : array of shape (1, n_features), or (n_classes, n_features) for more than two
+    intercept_ : array of shape (1,) or (n_classes,)
+    dual_coef_ : array of shape (1, n_samples) or (n_classes, n_samples)
+        The dual point x that certifies the result; see docs/estimators.md.
+    duality_gap_ : float, or array of shape (n_classes,)
+        The objective is at most this far from the optimum.
+    n_iter_ : int
+        Passes over the data; of more than one problem, the most.
+    status_ : str, or list of them
+        Why it stopped; `status_.code` for programs.
+    trace_ : `apcg.Trace`, or list of them
+        The record of the checks, with `to_pandas()` and `plot()`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,), if X has names for its columns
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from apcg import APCGClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), APCGClassifier(loss="logistic", random_state=0))
+    >>> model.fit(X, y).score(X, y) > 0.98
+    True
+    >>> model[-1].status_.code
+    'converged'
+    """
+
+    def __init__(
+        self,
+        loss: Any = "smoothed_hinge",
+        *,
+        penalty: Any = "l2",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.5,
+        gamma: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 1000,
+        method: str = "auto",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.method = method
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> APCGClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X : samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
+            C-ordered.
+        y : the class of each sample: numbers or strings.
+        sample_weight : non-negative numbers; integers equal repetition of rows.
+
+        Returns
+        -------
+        self
+        """
+        X, classes, codes, weights = self._validated(X, y, sample_weight)
+        plan = self._plan(X, classes, codes, weights, self.alpha)
+        same = np.array_equal(getattr(self, "classes_", ()), classes)
+        starts = self._starts(plan) if same else [None] * len(plan.problems)
+        self._finish(plan, starts, Task.root(self, len(plan.problems), X, y, weights))
+        return self

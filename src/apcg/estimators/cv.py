@@ -1,0 +1,209 @@
+"""`APCGClassifierCV` and `APCGRegressorCV`: alpha by cross-validation, along warm-started paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .classifier import Classifier
+from .progress import with_callbacks
+from .regressor import Regressor
+from .search import Search
+
+
+class APCGClassifierCV(Search, Classifier):
+    """`APCGClassifier` with alpha chosen by cross-validation, along a warm-started path per fold.
+
+    Parameters
+    ----------
+    loss, penalty, l1_ratio, gamma, fit_intercept, tol, max_epochs, method, class_weight,
+    random_state, verbose : as in `APCGClassifier`
+    alphas : int or array of floats, default=15
+        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios.
+    cv : int, splitter or iterable, default=None
+        The folds, as in scikit-learn; None is 5, stratified, or fewer if a class has
+        fewer samples.
+    scoring : str, callable or None, default=None
+        What to maximise; None is the accuracy.
+    n_jobs : int, default=None
+        Threads for the folds. The result is the same.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The best alpha; the first in `alphas` if several are.
+    alphas_ : array of shape (n_alphas,)
+    scores_ : array of shape (n_alphas, n_folds)
+        An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
+        quarter of max_epochs; its scores are those of that solution.
+    best_score_ : float
+        The mean over the folds for `alpha_`.
+    n_iter_path_ : array of shape (n_alphas, n_folds)
+        Passes over the data in the folds.
+    classes_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_, n_features_in_,
+    feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and `alpha_`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from apcg import APCGClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = APCGClassifierCV("logistic", alphas=[1, 1e-2, 1e-4], random_state=0)
+    >>> model.fit(scale(X), y).alpha_
+    0.01
+    """
+
+    def __init__(
+        self,
+        loss: Any = "smoothed_hinge",
+        *,
+        penalty: Any = "l2",
+        alphas: Any = 15,
+        l1_ratio: float = 0.5,
+        gamma: float = 1.0,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = None,
+        tol: float = 1e-6,
+        max_epochs: int = 1000,
+        method: str = "auto",
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alphas = alphas
+        self.l1_ratio = l1_ratio
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.scoring = scoring
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.method = method
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> APCGClassifierCV:
+        """Choose alpha and train.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `APCGClassifier`
+        **params : for the splitter and the scorer, by scikit-learn's metadata routing
+
+        Returns
+        -------
+        self
+        """
+        X, classes, codes, weights = self._validated(X, y, sample_weight)
+        self._search(X, classes[codes], (classes, codes), weights, params)
+        return self
+
+    def _part(self, target: tuple[Any, ...], train: Any) -> tuple[Any, ...]:
+        """The classes that are in the fold; others have weight zero there, and any code."""
+        classes, codes = target
+        present = np.unique(codes[train])
+        within = np.minimum(np.searchsorted(present, codes), len(present) - 1)
+        return classes[present], within
+
+
+class APCGRegressorCV(Search, Regressor):
+    """`APCGRegressor` with alpha chosen by cross-validation, along a warm-started path per fold.
+
+    Parameters
+    ----------
+    loss, penalty, l1_ratio, delta, epsilon, fit_intercept, tol, max_epochs, method, random_state,
+    verbose : as in `APCGRegressor`
+    alphas : int or array of floats, default=15
+        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios.
+    cv : int, splitter or iterable, default=None
+        The folds, as in scikit-learn; None is 5.
+    scoring : str, callable or None, default=None
+        What to maximise; None is R^2.
+    n_jobs : int, default=None
+        Threads for the folds. The result is the same.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The best alpha; the first in `alphas` if several are.
+    alphas_ : array of shape (n_alphas,)
+    scores_ : array of shape (n_alphas, n_folds)
+        An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
+        quarter of max_epochs; its scores are those of that solution.
+    best_score_ : float
+        The mean over the folds for `alpha_`.
+    n_iter_path_ : array of shape (n_alphas, n_folds)
+        Passes over the data in the folds.
+    coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_, n_features_in_,
+    feature_names_in_ : as in `APCGRegressor`, of the fit with all samples and `alpha_`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg import APCGRegressorCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = APCGRegressorCV(alphas=[1e-2, 1e-4], random_state=0).fit(X, y)
+    >>> model.alpha_
+    0.0001
+    """
+
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "l2",
+        alphas: Any = 15,
+        l1_ratio: float = 0.5,
+        delta: float = 1.35,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = None,
+        tol: float = 1e-6,
+        max_epochs: int = 1000,
+        method: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alphas = alphas
+        self.l1_ratio = l1_ratio
+        self.delta = delta
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.scoring = scoring
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.method = method
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> APCGRegressorCV:
+        """Choose alpha and train.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `APCGRegressor`
+        **params : for the splitter and the scorer, by scikit-learn's metadata routing
+
+        Returns
+        -------
+        self
+        """
+        X, labels, weights = self._validated(X, y, sample_weight)
+        self._search(X, labels, (labels,), weights, params)
+        return self

@@ -1,0 +1,208 @@
+"""What the estimators share: parameters, the solves, what is known afterwards."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils.parallel import Parallel, delayed
+
+from .. import _validation as check
+from .. import losses
+from .._validation import Vector
+from ..erm import ERM
+from ..result import Solution, Status, Trace
+from ..solve import solve
+from .progress import CallbackSupportMixin, Task
+
+FLOATS = (np.float64, np.float32)
+
+
+def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Loss:
+    """The loss of that name with its own parameters, or the loss object itself."""
+    if isinstance(loss, losses.Loss):
+        wanted = losses.by_name(known[0]).margin
+        if loss.margin != wanted:
+            kind = "margins (a classification loss)" if wanted else "residuals (a regression loss)"
+            raise ValueError(f"loss must be of {kind}, got {loss!r}.")
+        return loss
+    name = check.choice(loss, "loss", known)
+    made = {
+        "smoothed_hinge": lambda: losses.SmoothedHinge(parameters["gamma"]),
+        "huber": lambda: losses.Huber(parameters["delta"]),
+        "epsilon_insensitive": lambda: losses.EpsilonInsensitive(parameters["epsilon"]),
+    }
+    return made[name]() if name in made else losses.by_name(name)
+
+
+@dataclass
+class Plan:
+    """The problems of one fit, what they are called, and what their answers are as attributes.
+
+    `describe` takes answers, or checks of a solve that goes on: what has w, x and intercept.
+    """
+
+    problems: list[ERM]
+    names: list[str]
+    describe: Callable[[Sequence[Any]], dict[str, Any]]
+    offset: float = 0.0  # what was taken from the labels
+
+    def share(self) -> None:
+        """Make the copy of X by features, if one is needed, before threads do so one by one."""
+        if not self.problems[0].dual_form:
+            _ = self.problems[0].form
+
+
+class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
+    """The parameters and attributes that all have."""
+
+    def _problem(
+        self,
+        X: Any,
+        y: Vector,
+        weights: Vector | None,
+        loss: losses.Loss,
+        alpha: float,
+        base: ERM | None = None,
+    ) -> ERM:
+        """The problem; with a `base` that has the same X and parameters, from that."""
+        if base is not None:
+            return base.with_labels(y, weights).with_alpha(alpha)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        return ERM(
+            X,
+            y,
+            loss,
+            self.penalty,
+            alpha,
+            sample_weight=weights,
+            l1_ratio=self.l1_ratio,
+            intercept=bool(self.fit_intercept),
+        )
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "tol": self.tol,
+            "max_epochs": check.integer(self.max_epochs, "max_epochs", low=1),
+        }
+
+    def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
+        """One solution for each problem, in threads if n_jobs says so: the same in any case."""
+        plan.share()
+        seeds = check.generator(self.random_state).integers(2**31, size=len(plan.problems))
+        options = self._options() | {"verbose": self.verbose}
+        tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
+        describe = plan.describe if len(plan.problems) == 1 else None
+        run = Parallel(n_jobs=getattr(self, "n_jobs", None), require="sharedmem")
+        return list(
+            run(
+                delayed(_solve)(p, start, int(seed), t, describe, options)
+                for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
+            )
+        )
+
+    def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
+        """Solve, set the attributes, and warn of what did not converge."""
+        solutions = self._solve_all(plan, starts, task)
+        task.end(lambda: plan.describe(solutions))
+        self._keep(plan, solutions)
+        self._warn(solutions, plan.names, self.tol)
+
+    def _keep(self, plan: Plan, solutions: Sequence[Solution]) -> None:
+        """The attributes after `fit`: as they are for one problem, lists for more."""
+        for name, value in plan.describe(solutions).items():
+            setattr(self, name, value)
+        one = len(solutions) == 1
+        gaps = np.array([r.gap for r in solutions])
+        self.duality_gap_ = float(gaps[0]) if one else gaps
+        self.n_iter_ = max(1, *(r.epochs for r in solutions))
+        self.status_ = solutions[0].status if one else [r.status for r in solutions]
+        self.trace_ = solutions[0].trace if one else [r.trace for r in solutions]
+        if any(r.status.code == "interrupted" for r in solutions):
+            raise KeyboardInterrupt  # the attributes are those of the best points so far
+
+    def _warn(self, solutions: Sequence[Solution], names: Sequence[str], tol: float) -> None:
+        """Say which did not reach tol, by how much, and what to do."""
+        missed = [
+            (abs(r.gap / r.primal) if r.primal else np.inf, r.epochs, r.status.code, name)
+            for r, name in zip(solutions, names, strict=True)
+            if not r.converged and r.status.code != "callback"
+        ]
+        if not missed:
+            return
+        gap, epochs, code, name = max(missed)
+        where = f" for {name}" if len(solutions) > 1 else ""
+        count = f" ({len(missed)} of {len(solutions)} problems)" if len(solutions) > 1 else ""
+        cure = (
+            "That is as far as double precision goes: raise tol."
+            if code == "precision"
+            else "Raise max_epochs, tol or alpha, or scale the features (StandardScaler, "
+            "with_mean=False if sparse)."
+        )
+        warnings.warn(
+            f"{type(self).__name__} did not reach tol={tol:g}{count}: the relative duality "
+            f"gap is {gap:.2e} after {epochs} passes{where}. {cure}",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
+    def _starts(self, plan: Plan) -> list[Solution | None]:
+        """Where warm starts begin, if the last fit had as many features and problems."""
+        last = getattr(self, "coef_", None) if self.warm_start else None
+        shape = (len(plan.problems), plan.problems[0].d)
+        if last is None or np.atleast_2d(_dense(last)).shape != shape:
+            return [None] * len(plan.problems)
+        coef, intercept = np.atleast_2d(_dense(last)), np.atleast_1d(self.intercept_)
+        return [
+            start_at(p, w.astype(np.float64), float(b) - plan.offset, x)
+            for p, w, b, x in zip(
+                plan.problems, coef, intercept, np.atleast_2d(self.dual_coef_), strict=True
+            )
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Solution:
+    """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
+    loss, s = problem.loss, problem.weights
+    if x is None or x.size != problem.n_samples:
+        z = problem.predictions(w) + b
+        x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
+    with np.errstate(invalid="ignore"):  # 0 times infinity
+        x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)
+    unknown, status = float("nan"), Status("start", "a point to go on from")
+    b = b if problem.intercept else 0.0
+    return Solution(w, x, unknown, unknown, status, 0, 0.0, Trace("epoch"), "", "", unknown, b)
+
+
+def _dense(coef: Any) -> Any:
+    return coef.toarray() if check.is_sparse(coef) else coef
+
+
+def _solve(
+    problem: ERM, start: Solution | None, seed: int, task: Task, describe: Any, options: Any
+) -> Solution:
+    """One solve; if there are callbacks to tell, each pass is a subtask, and looked at."""
+    if not task:
+        return solve(problem, x0=start, random_state=seed, **options)
+
+    def tell(found: Any) -> bool:
+        if found.epoch == 0:
+            return False
+        return task.subtask("pass").end(None if describe is None else lambda: describe([found]))
+
+    answer = solve(problem, x0=start, random_state=seed, callback=tell, check_every=1, **options)
+    task.end()
+    return answer

@@ -1,0 +1,187 @@
+"""`APCGRegressor`: linear regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .._validation import Vector
+from ..erm import ERM
+from .linear import FLOATS, Linear, Plan, find_loss
+from .progress import Task, with_callbacks
+
+LOSSES = ("squared", "huber", "epsilon_insensitive")
+
+
+class Regressor(RegressorMixin, Linear):
+    """What `APCGRegressor` and its CV form share."""
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Vector, Any]:
+        """X, y and weights or None."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return X, np.asarray(y, dtype=np.float64), sample_weight
+
+    def _plan(
+        self, X: Any, y: Vector, weights: Vector | None, alpha: float, base: ERM | None = None
+    ) -> Plan:
+        """The problem; if there is an intercept, with the mean taken from y.
+
+        That changes nothing but b, and costs <y, x> no digits where the mean is large.
+        """
+        loss = find_loss(self.loss, LOSSES, delta=self.delta, epsilon=self.epsilon)
+        known = weights if weights is not None and weights.any() else None
+        offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
+
+        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+            (r,) = answers
+            return {
+                "coef_": np.array(r.w),
+                "intercept_": np.array([r.intercept + offset]),
+                "dual_coef_": np.array(r.x),
+            }
+
+        problem = self._problem(X, y - offset, weights, loss, alpha, base)
+        return Plan([problem], ["regression"], describe, offset)
+
+    def predict(self, X: Any) -> Any:
+        """The predictions X w + b.
+
+        Parameters
+        ----------
+        X : samples by features
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return np.ravel(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+
+
+class APCGRegressor(Regressor):
+    """A linear regression, trained to a certified distance from the optimum.
+
+    minimize  the mean of phi(a_i' w + b - y_i) + alpha g(w)
+
+    The intercept b has no penalty.
+
+    Parameters
+    ----------
+    loss : {"squared", "huber", "epsilon_insensitive"}, default="squared"
+        phi: r^2/2; r^2/2 up to |r| = delta and linear from there; max(0, |r| - epsilon). Or an
+        object of `apcg.losses`.
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        g: (1/2)|w|^2, |w|_1, or l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2. Or an object of
+        `apcg.penalties`. "epsilon_insensitive" does not go with "l1".
+    alpha : float, default=1e-4
+        The weight of the penalty. It is the alpha of Lasso and ElasticNet, and that of Ridge over
+        n_samples, or over the sum of the weights.
+    l1_ratio : float, default=0.5
+        For "elasticnet".
+    delta : float, default=1.35
+        For "huber".
+    epsilon : float, default=0.1
+        For "epsilon_insensitive".
+    fit_intercept : bool, default=True
+    tol : float, default=1e-6
+        The relative duality gap to stop at: the objective is then within this of the optimum.
+    max_epochs : int, default=1000
+        Passes over the data. If tol is not reached by then, a ConvergenceWarning says so.
+    method : {"auto", "apcg", "sdca", "afg"}, default="auto"
+        As in `apcg.solve`.
+    warm_start : bool, default=False
+        Begin where the last fit ended, if the features are as many.
+    random_state : int, RandomState, Generator or None, default=None
+        The order of the coordinates. An integer gives the same result every time.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : array of shape (1,)
+    dual_coef_ : array of shape (n_samples,)
+        The dual point x that certifies the result; see docs/estimators.md.
+    duality_gap_ : float
+        The objective is at most this far from the optimum.
+    n_iter_ : int
+        Passes over the data.
+    status_ : str
+        Why it stopped; `status_.code` for programs.
+    trace_ : `apcg.Trace`
+        The record of the checks, with `to_pandas()` and `plot()`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,), if X has names for its columns
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg import APCGRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = APCGRegressor("huber", alpha=1e-5, random_state=0).fit(X, y)
+    >>> model.status_.code
+    'converged'
+    """
+
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "l2",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.5,
+        delta: float = 1.35,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 1000,
+        method: str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.delta = delta
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.method = method
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> APCGRegressor:
+        """Train.
+
+        Parameters
+        ----------
+        X : samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
+            C-ordered.
+        y : a number for each sample.
+        sample_weight : non-negative numbers; integers equal repetition of rows.
+
+        Returns
+        -------
+        self
+        """
+        X, labels, weights = self._validated(X, y, sample_weight)
+        plan = self._plan(X, labels, weights, self.alpha)
+        self._finish(plan, self._starts(plan), Task.root(self, 1, X, y, weights))
+        return self
