@@ -63,7 +63,7 @@ class Monitor:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
         self.passes += passes * order.size / max(self.steps, 1)
-        kept, method = self._shrinking, self.method
+        kept, method = self._shrinking, self._inner
         if kept and isinstance(method, Auto) and kept.expired(self.passes):
             self._sample(method, kept.all)
         return passes
@@ -89,9 +89,9 @@ class Monitor:
         if isinstance(self.method, Centred):
             self.method.follow(trusted)
         exhausted = self._exhausted(found)
-        if self._shrinking and isinstance(self.method, Auto):
-            kept = self._shrinking.after_look(self.method, found, self.passes)
-            self._sample(self.method, kept)
+        if self._shrinking and isinstance(self._inner, Auto):
+            kept = self._shrinking.after_look(self._inner, found, self.passes)
+            self._sample(self._inner, kept)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -127,7 +127,7 @@ class Monitor:
         if self._best_pair is not None and self._best_pair.finite and found.finite:
             found = certificate.combine(self.problem, self._best_pair, found)
             if found.gap <= self.tol * abs(found.primal):
-                found = certificate.of_pair(self.problem, found.w, found.x)
+                found = certificate.of_pair(self.problem, found.w, found.x, found.intercept)
         self._best_pair = found
         return found
 
@@ -135,23 +135,24 @@ class Monitor:
         """Leave the dual for the primal if that is cheaper."""
         if (
             self._choice
-            and isinstance(self.method, Auto)
+            and isinstance(self._inner, Auto)
             and self._choice.leave(self.passes, found.relative)
         ):
             self._choice = None
-            self._take(Newton(self.problem, found.w), 1.0)  # no momentum, like SDCA
+            b = [found.intercept] if self.problem.intercept else []
+            self._take(Newton(self.problem, np.append(found.w, b)), 1.0)  # no momentum, like SDCA
 
     def of_best(self, best: Check, exact: bool) -> Certificate:
         """The certificate to give back: from x and w alone, whatever ended the loop."""
         assert best.w is not None
+        if exact or self._pair:
+            return certificate.of_pair(self.problem, best.w, best.x, best.intercept)
         if self.problem.intercept and best.side == "dual":
             return certificate.with_intercept(
                 self.problem, best.w, best.x, best.intercept, best=True
             )
         if self.problem.intercept:
             return certificate.of_primal(self.problem, best.w, b=best.intercept)
-        if exact or self._pair:
-            return certificate.of_pair(self.problem, best.w, best.x)
         if best.side == "primal":
             return certificate.of_primal(self.problem, best.w)
         return certificate.of_dual(self.problem, best.x)

@@ -15,7 +15,7 @@ import math
 from ..erm import ERM
 from . import newton
 
-STEPS, EARLIEST = 7, 0.25
+STEPS, EARLIEST = 7, 0.4
 
 #: A tolerance below this is not reached by either: it does not count in the prediction.
 _FINEST = 1e-12
@@ -50,7 +50,7 @@ class Choice:
         """Steps to the tolerance: near the end each doubles the number of digits."""
         if gap >= 1:
             return STEPS
-        return min(STEPS, 1 + math.log2(1 + math.log(self._tol) / math.log(gap)))
+        return min(STEPS, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
 
     def _passes_left(self) -> float:
         passes, gap = self._seen[-1]
