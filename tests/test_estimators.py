@@ -33,7 +33,7 @@ WEIGHTS = ("on_dense_data", "on_sparse_data")
 
 
 def expected(estimator):
-    """They compare to 1e-7; a gap of tol = 1e-6 does not promise that, though it may turn out so."""
+    """They compare to 1e-7; a gap of tol = 1e-6 does not promise that (but may turn out so)."""
     return {f"check_sample_weight_equivalence_{k}": "needs a tight tol" for k in WEIGHTS}
 
 
@@ -240,7 +240,7 @@ def test_metadata_routing(cancer):
         grouped = APCGClassifierCV(alphas=[1e-2], cv=GroupKFold(3))
         grouped.fit(X, y, groups=np.arange(len(y)) % 7)
         assert grouped.scores_.shape == (1, 3)
-    with pytest.raises(ValueError, match="metadata.routing"):
+    with pytest.raises(ValueError, match=r"metadata.routing"):
         APCGClassifierCV(alphas=[1e-2]).fit(X, y, groups=np.arange(len(y)))
 
 
