@@ -56,13 +56,16 @@ def optimum(key, X, y, loss, lam, limit, file):
 def quiet():
     """What compiled code prints goes nowhere."""
     sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    sys.stderr.flush()
+    kept, nowhere = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        for stream, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, stream)
+            os.close(old)
         os.close(nowhere)
 
 

@@ -140,8 +140,11 @@ def main() -> None:
     parser.add_argument("--nonzeros", type=int, default=10, help="in a column of A")
     parser.add_argument("--steps", type=int, default=50_000, help="to count, and to time at once")
     parser.add_argument("--repeats", type=int, default=30, help="of the timing; 0 leaves it out")
+    parser.add_argument("--quick", action="store_true", help="a smaller large problem")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.quick:
+        args.sizes, args.steps, args.repeats = [20_000, 200_000], 20_000, min(args.repeats, 10)
     if args.child:
         N, nonzeros, mu, steps, folds = args.child
         child(int(N), int(nonzeros), float(mu), int(steps), int(folds))
