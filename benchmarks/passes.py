@@ -2,7 +2,7 @@
 
     python benchmarks/passes.py --data rcv1 a9a --loss smoothed_hinge --alpha 1e-4 1e-6
 
-Real data is looked for in APCG_DATA_DIR, and left out if it is not there; "text" is generated. Rows
+Real data is looked for in APCG_DATA_DIR or downloaded, and left out if there is none; "text" is generated. Rows
 of a9a are scaled to unit norm. Prints a Markdown table. A method that did not arrive within the
 budget has the gap it reached. The gap is looked at after every pass, and what a look costs is not
 counted; a step of Newton's method (auto, n >> d) counts by its multiply-adds.
@@ -14,6 +14,7 @@ import sys
 from data import load
 
 from apcg import ERM, solve
+from apcg.datasets import DataError
 
 GAPS = (1e-3, 1e-6, 1e-9)
 LOSSES = ("logistic", "squared_hinge", "smoothed_hinge")
@@ -56,7 +57,7 @@ def main():
     for name in a.data:
         try:
             X, y = load(name, unit_rows=name == "a9a")
-        except FileNotFoundError as reason:
+        except DataError as reason:
             print(reason, file=sys.stderr)
             continue
         for loss in a.loss:

@@ -29,6 +29,7 @@ from data import load
 from threadpoolctl import threadpool_limits
 
 from apcg import ERM, solve
+from apcg.datasets import DataError
 
 TARGET = 1e-6
 #: How well P* must be known.
@@ -201,7 +202,7 @@ def main():
         for data in a.data:
             try:
                 X, y = load(data)
-            except FileNotFoundError as reason:
+            except DataError as reason:
                 print(reason, file=sys.stderr)
                 continue
             for loss in a.loss:
