@@ -244,9 +244,9 @@ def nanoseconds(data: Data, repeats: int) -> list[float]:
     for _ in range(repeats):
         order = rng.permutation(data.n)
         for k, one in enumerate(steppers):
-            start = time.perf_counter()
+            start = time.process_time()
             one.epoch(order)
-            best[k] = min(best[k], (time.perf_counter() - start) / data.n * 1e9)
+            best[k] = min(best[k], (time.process_time() - start) / data.n * 1e9)
     return best
 
 
@@ -301,11 +301,11 @@ def main() -> None:
         print(reason)
     if not a.repeats:
         return
-    print(f"\nNanoseconds a step, best of {a.repeats} in turn:\n")
+    print(f"\nNanoseconds of the processor a step, best of {a.repeats} in turn:\n")
     print_table(sets, (nanoseconds(data, a.repeats) for data in sets))
     if not a.quick:
         n, d = a.large
-        print(f"\nNanoseconds a step with {n} rows and {d} columns:\n")
+        print(f"\nNanoseconds of the processor a step with {n} rows and {d} columns:\n")
         large = [Data(m, "smoothed_hinge", n=n, d=d) for m in a.nonzeros if m]
         print_table(large, (nanoseconds(data, max(5, a.repeats // 3)) for data in large))
 

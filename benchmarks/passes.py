@@ -2,10 +2,10 @@
 
     python benchmarks/passes.py --data rcv1 a9a --loss smoothed_hinge --alpha 1e-4 1e-6
 
-Real data is looked for in APCG_DATA_DIR or downloaded, and left out if there is none; "text" is generated. Rows
-of a9a are scaled to unit norm. Prints a Markdown table. A method that did not arrive within the
-budget has the gap it reached. The gap is looked at after every pass, and what a look costs is not
-counted; a step of Newton's method (auto, n >> d) counts by its multiply-adds.
+Real data is looked for in APCG_DATA_DIR or downloaded, and left out if there is none; "text" is
+generated. Rows of a9a are scaled to unit norm. Prints a Markdown table. A method that did not
+arrive within the budget has the gap it reached. The gap is looked at after every pass, and what a
+look costs is not counted; a step of Newton's method (auto, n >> d) counts by its multiply-adds.
 """
 
 import argparse
