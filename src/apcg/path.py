@@ -57,7 +57,7 @@ def path(problem: ERM, alphas: Any, method: str = "auto", **options: Any) -> lis
         answers[int(k)] = last
         if last.status.code == "interrupted":
             break
-        seen = [*seen[-2:], _Seen.of(problems[k], last)]
+        seen = [*seen[-3:], _Seen.of(problems[k], last)]
     return [answers[k] for k in range(alphas.size) if k in answers]
 
 
@@ -84,9 +84,9 @@ class _Seen:
 def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
     """A start for the next alpha: where the last answers point to, or the last one.
 
-    They are taken for polynomials of degree 0, 1 and 2 in alpha and in log alpha: w, and x where it
-    has bounds to rest at, by the one that gives the best objective; where not, the slopes that
-    belong to x. X w and A x follow along, so that only the x to take is looked at in full.
+    They are taken for polynomials of low degree in alpha and in log alpha: w, and x where it has
+    bounds to rest at, by the one that gives the best objective; where not, the slopes that belong
+    to x. X w and A x follow along, so that only the x to take is looked at in full.
     """
     if not seen:
         return None
@@ -99,10 +99,11 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
                 guesses.append(_Guess(seen[-count:], _lagrange(nodes, scale(problem.alpha))))
     w = min((g.w(problem) for g in guesses), key=lambda found: found[0])[1]
     if shrinking.rests(problem):
-        ahead = [max((g.x(problem) for g in guesses), key=lambda found: found[0])[1]]
+        few = (g for g in guesses if len(g.parts) < 4)
+        ahead = [max((g.x(problem) for g in few), key=lambda found: found[0])[1]]
     else:
         derivative = problem.loss.arrays.derivative
-        ahead = [-problem.weights * derivative(g.sum("slopes")) for g in guesses[-2:]]
+        ahead = [-problem.weights * derivative(g.sum("slopes")) for g in guesses[-4:]]
     x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
     for new in map(problem.balance, ahead) if problem.intercept else ahead:
         if np.isfinite(new).all() and (value := problem.dual(new)) > best:
