@@ -6,12 +6,11 @@ READY := $(VENV)/.ready
 export PATH := $(BIN):$(PATH)
 SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 .DEFAULT_GOAL := test
 
-demo: $(READY)  ## train with a certificate, compare the methods, print tables, save plots in out/
-	$(BIN)/python examples/training.py --out out
-	$(BIN)/python examples/composite.py --out out
+demo: $(READY)  ## apcg train and apcg compare: certificates, tables, plots in out/
+	$(BIN)/python examples/demo.py --out out
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
@@ -21,12 +20,15 @@ lint: $(READY)  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)  ## build the documentation in site/, without warnings
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: $(READY)  ## measure, in short: out/bench.md and plots; needs valgrind for instruction counts
 	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
 	$(BIN)/python benchmarks/bench.py --out out
 
 clean:
-	rm -rf $(VENV) build out
+	rm -rf $(VENV) build out site
 
 # An editable install: Python files are used as they are, kernels are rebuilt when imported.
 $(READY): pyproject.toml meson.build $(SOURCES)

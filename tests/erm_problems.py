@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from apcg import ERM, losses
+from apcg import ERM, datasets, losses
 
 LOSSES = {
     "hinge": losses.Hinge(),
@@ -67,11 +67,4 @@ def dual(p, x):
 
 def text_like(n=1000, d=500, nonzeros=20, seed=0, noise=0.3):
     """Sparse unit rows with features of Zipf frequencies, and noisy labels."""
-    rng = np.random.default_rng(seed)
-    frequency = 1 / np.arange(1, d + 1)
-    columns = rng.choice(d, size=n * nonzeros, p=frequency / frequency.sum())
-    rows = np.repeat(np.arange(n), nonzeros)
-    X = sp.csr_array((rng.exponential(1, n * nonzeros), (rows, columns)), shape=(n, d))
-    X = sp.csr_array(sp.diags_array(1 / np.sqrt(X.multiply(X).sum(axis=1))) @ X)
-    y = np.where(X @ rng.standard_normal(d) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return X, y
+    return datasets.text_like(n, d, nonzeros, noise=noise, random_state=seed)

@@ -3,7 +3,7 @@
 from importlib.metadata import version as _version
 from typing import Any as _Any
 
-from . import functions, losses, penalties, theory
+from . import datasets, functions, losses, penalties, theory
 from .erm import ERM
 from .minimize import minimize
 from .path import path
@@ -25,6 +25,7 @@ __all__ = [
     "Solution",
     "Status",
     "Trace",
+    "datasets",
     "functions",
     "losses",
     "minimize",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import scipy
@@ -65,6 +66,7 @@ def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
 
 def _gist(complaint: str) -> str:
     """The first line of numba's that says something of the function."""
+    complaint = re.sub(r"\x1b\[[\d;]*m", "", complaint)  # colours, where colorama is installed
     lines = [line.strip() for line in complaint.splitlines()]
     telling = [x for x in lines if x and not x.startswith(("Failed in", "During:", "File"))]
     return telling[0] if telling else complaint

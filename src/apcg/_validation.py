@@ -92,6 +92,12 @@ class Columns:
 
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
         """sum_i weight_i A_i A_i', and the multiply-adds that it took."""
+        if self.constant:
+            plain = self.with_constant(0.0)
+            inner, count = plain.gram(weight)
+            edge = self.constant * plain.dot(weight)[:, None]
+            corner = self.constant**2 * np.sum(weight)
+            return np.block([[inner, edge], [edge.T, corner]]), count + self.nnz
         d = self.n_rows
         out = np.zeros((d, d))
         if self.indptr.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,10 +74,10 @@ def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) 
     return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z, b)
 
 
-def of_pair(problem: ERM, w: Vector, x: Vector) -> Certificate:
+def of_pair(problem: ERM, w: Vector, x: Vector, b: float = 0.0) -> Certificate:
     """From a primal and a dual point that need not belong together."""
-    z = problem.predictions(w)
-    return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z)
+    z = problem.predictions(w) + b
+    return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z, b)
 
 
 def combine(problem: ERM, best: Certificate, new: Certificate) -> Certificate:
@@ -97,10 +98,13 @@ def combine(problem: ERM, best: Certificate, new: Certificate) -> Certificate:
         t = float(np.clip(0.5 + 0.25 * (best.primal - new.primal) / bend, -1.0, 2.0))
         values[t] = value(t)
     t = min(values, key=lambda t: values[t])
-    return Certificate(_between(best.w, new.w, t), x, values[t], dual, _between(best.z, new.z, t))
+    w, z, b = (
+        _between(getattr(best, name), getattr(new, name), t) for name in ("w", "z", "intercept")
+    )
+    return Certificate(w, x, values[t], dual, z, b)
 
 
-def _between(first: Vector, second: Vector, t: float) -> Vector:
+def _between(first: Any, second: Any, t: float) -> Any:
     """first + t (second - first), exactly one of them at t = 0 and t = 1."""
     if t in (0.0, 1.0):
         return second if t else first

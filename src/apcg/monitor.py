@@ -19,14 +19,12 @@ from .methods.centred import Centred
 from .methods.choice import Choice
 from .methods.newton import Newton
 from .methods.sdca import SDCA
+from .methods.shrinking import Shrinking
 
 #: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
 _FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 _STALL = 1e-9
-
-#: A coordinate this near its resting value, in units of the mean, is put there.
-NEAR = 1e-3
 
 Method = APCG | Auto | SDCA | AFG | Newton | Centred
 
@@ -49,8 +47,8 @@ class Monitor:
         self._best_pair: Certificate | None = start
         self.passes = 0.0
         self.sampled, self.steps = sampled, sampled.size
-        self._all, self._choice = sampled, choice
-        self._shrinks = isinstance(method, Auto) and shrinking.applies(problem)
+        self._choice = choice
+        self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
         self._take(method, mu)
 
     def _take(self, method: Method, mu: float) -> None:
@@ -65,6 +63,9 @@ class Monitor:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
         self.passes += passes * order.size / max(self.steps, 1)
+        kept, method = self._shrinking, self._inner
+        if kept and isinstance(method, Auto) and kept.expired(self.passes):
+            self._sample(method, kept.all)
         return passes
 
     @property
@@ -88,8 +89,9 @@ class Monitor:
         if isinstance(self.method, Centred):
             self.method.follow(trusted)
         exhausted = self._exhausted(found)
-        if self._shrinks and isinstance(self.method, Auto):
-            self._shrink(self.method, found)
+        if self._shrinking and isinstance(self._inner, Auto):
+            kept = self._shrinking.after_look(self._inner, found, self.passes)
+            self._sample(self._inner, kept)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -112,16 +114,9 @@ class Monitor:
         self._choose(found)
         return check
 
-    def _shrink(self, method: Auto, found: Certificate) -> None:
-        """Leave out the coordinates that need no step; an epoch has as many nonzeros as before."""
-        idle, values = shrinking.idle(self.problem, found)
-        if self.problem.intercept:  # the last coordinate of the primal, which is never idle
-            idle = np.append(idle, False)
-            values = None if values is None else np.append(values, 0.0)
-        if values is not None:
-            idle = method.put(idle, values, NEAR * float(np.mean(np.abs(method.x))))
-        kept = np.setdiff1d(self._all, np.flatnonzero(idle), assume_unique=True)
-        if kept.size and not np.array_equal(kept, self.sampled):
+    def _sample(self, method: Auto, kept: Index) -> None:
+        """Sample these from now on; an epoch has as many nonzeros as before."""
+        if not np.array_equal(kept, self.sampled):
             self.sampled = kept
             columns = self.problem.form.f.columns
             self.steps = round(kept.size * columns.nnz / max(columns.stored_in(kept), 1))
@@ -132,7 +127,7 @@ class Monitor:
         if self._best_pair is not None and self._best_pair.finite and found.finite:
             found = certificate.combine(self.problem, self._best_pair, found)
             if found.gap <= self.tol * abs(found.primal):
-                found = certificate.of_pair(self.problem, found.w, found.x)
+                found = certificate.of_pair(self.problem, found.w, found.x, found.intercept)
         self._best_pair = found
         return found
 
@@ -140,23 +135,24 @@ class Monitor:
         """Leave the dual for the primal if that is cheaper."""
         if (
             self._choice
-            and isinstance(self.method, Auto)
+            and isinstance(self._inner, Auto)
             and self._choice.leave(self.passes, found.relative)
         ):
             self._choice = None
-            self._take(Newton(self.problem, found.w), 1.0)  # no momentum, like SDCA
+            b = [found.intercept] if self.problem.intercept else []
+            self._take(Newton(self.problem, np.append(found.w, b)), 1.0)  # no momentum, like SDCA
 
     def of_best(self, best: Check, exact: bool) -> Certificate:
         """The certificate to give back: from x and w alone, whatever ended the loop."""
         assert best.w is not None
+        if exact or self._pair:
+            return certificate.of_pair(self.problem, best.w, best.x, best.intercept)
         if self.problem.intercept and best.side == "dual":
             return certificate.with_intercept(
                 self.problem, best.w, best.x, best.intercept, best=True
             )
         if self.problem.intercept:
             return certificate.of_primal(self.problem, best.w, b=best.intercept)
-        if exact or self._pair:
-            return certificate.of_pair(self.problem, best.w, best.x)
         if best.side == "primal":
             return certificate.of_primal(self.problem, best.w)
         return certificate.of_dual(self.problem, best.x)

@@ -61,49 +61,76 @@ def path(problem: ERM, alphas: Any, method: str = "auto", **options: Any) -> lis
     return [answers[k] for k in range(alphas.size) if k in answers]
 
 
-def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
-    """A start for the next alpha: the best of where the answers so far point to.
-
-    They are taken for polynomials of degree 0, 1 and 2 in alpha and in log alpha: x itself, the
-    slopes that belong to x (for losses whose x has no bounds to rest at), and w.
-    """
-    if not seen:
-        return None
-    last = seen[-1].answer
-    xs, ws = [last.x], [last.w]
-    for count in range(2, len(seen) + 1):
-        for scale in (math.log, float):
-            part = seen[-count:]
-            nodes = np.array([scale(s.alpha) for s in part])
-            weights = _lagrange(nodes, scale(problem.alpha))
-            ws.append(problem.g.clip(_sum(weights, [s.answer.w for s in part])))
-            if part[0].slopes is None:
-                xs.append(problem.into_domain(_sum(weights, [s.answer.x for s in part])))
-            else:
-                slopes = _sum(weights, [s.slopes for s in part])
-                xs.append(-problem.weights * problem.loss.arrays.derivative(slopes))
-    if problem.intercept:
-        xs = [problem.balance(x) for x in xs]
-    x, w = max(xs, key=problem.dual), min(ws, key=problem.primal)
-    return replace(last, x=x, w=w)
-
-
 @dataclass
 class _Seen:
+    """An answer, with X w, A x and the slopes phi' takes the values -x at, for looking ahead."""
+
     alpha: float
     answer: Solution
-    slopes: Any = None
+    z: Vector
+    Ax: Vector
+    slopes: Vector
 
     @classmethod
     def of(cls, problem: ERM, answer: Solution) -> _Seen:
-        if shrinking.rests(problem):
-            return cls(problem.alpha, answer)
         x = answer.x / np.where(problem.weights > 0, problem.weights, 1.0)
-        return cls(problem.alpha, answer, problem.loss.nearest_conjugate_slope(x, x))
+        with np.errstate(all="ignore"):
+            slopes = problem.loss.nearest_conjugate_slope(x, x)
+        z = problem.predictions(answer.w) + answer.intercept
+        Ax = problem.combine(answer.x) * problem.alpha
+        return cls(problem.alpha, answer, z, Ax, slopes)
 
 
-def _sum(weights: list[float], parts: list[Any]) -> Vector:
-    return np.asarray(sum(c * part for c, part in zip(weights, parts, strict=True)))
+def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
+    """A start for the next alpha: where the last answers point to, or the last one.
+
+    They are taken for polynomials of degree 0, 1 and 2 in alpha and in log alpha: w, and x where it
+    has bounds to rest at, by the one that gives the best objective; where not, the slopes that
+    belong to x. X w and A x follow along, so that only the x to take is looked at in full.
+    """
+    if not seen:
+        return None
+    last = seen[-1]
+    guesses = [_Guess([last], [1.0])]
+    for count in range(2, len(seen) + 1):
+        for scale in (float, math.log):
+            nodes = np.array([scale(s.alpha) for s in seen[-count:]])
+            if np.unique(nodes).size == count:
+                guesses.append(_Guess(seen[-count:], _lagrange(nodes, scale(problem.alpha))))
+    w = min((g.w(problem) for g in guesses), key=lambda found: found[0])[1]
+    if shrinking.rests(problem):
+        ahead = [max((g.x(problem) for g in guesses), key=lambda found: found[0])[1]]
+    else:
+        derivative = problem.loss.arrays.derivative
+        ahead = [-problem.weights * derivative(g.sum("slopes")) for g in guesses[-2:]]
+    x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
+    for new in map(problem.balance, ahead) if problem.intercept else ahead:
+        if np.isfinite(new).all() and (value := problem.dual(new)) > best:
+            x, best = new, value
+    return replace(last.answer, x=x, w=w)
+
+
+@dataclass
+class _Guess:
+    """A combination of answers."""
+
+    parts: list[_Seen]
+    weights: list[float]
+
+    def sum(self, name: str, *, of_answer: bool = False) -> Vector:
+        values = (getattr(s.answer if of_answer else s, name) for s in self.parts)
+        with np.errstate(invalid="ignore"):  # slopes may be infinite
+            return np.asarray(sum(c * v for c, v in zip(self.weights, values, strict=True)))
+
+    def w(self, problem: ERM) -> tuple[float, Vector]:
+        """P(w) and w. (Bounds of the penalty make P infinite outside, and that guess is out.)"""
+        w = self.sum("w", of_answer=True)
+        return problem.primal_from(w, self.sum("z")), w
+
+    def x(self, problem: ERM) -> tuple[float, Vector]:
+        """About D(x), as if A x were what it was before x was put into its domain; and x."""
+        x = problem.into_domain(self.sum("x", of_answer=True))
+        return problem.dual_from(x, self.sum("Ax") / problem.alpha), x
 
 
 def _lagrange(nodes: Vector, t: float) -> list[float]:

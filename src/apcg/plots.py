@@ -2,56 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .result import Trace
 
-#: One colour and one line style a method, throughout; told apart in grey by style and shade. A
-#: series has the style whose name its own begins with, the longest if there are several.
+#: One colour, line style and marker a method, throughout; told apart in grey by style, marker and
+#: shade. A series has the style whose name its own begins with, the longest if there are several.
 STYLES: dict[str, dict[str, Any]] = {
-    "apcg": {"color": "#b2182b", "linestyle": "-", "linewidth": 2.2},
-    "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4},
-    "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8},
-    "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
-    "auto": {"color": "#7b3294", "linestyle": (0, (1, 1)), "linewidth": 2.4},
-    "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8},
-    "afg": {"color": "#6b6b6b", "linestyle": "-.", "linewidth": 1.6},
+    "apcg": {"color": "#b2182b", "linestyle": "-", "linewidth": 2.0, "marker": "o"},
+    "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4, "marker": "v"},
+    "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8, "marker": "D"},
+    "rpcg": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
+    "auto": {"color": "#7b3294", "linestyle": (0, (1, 1)), "linewidth": 2.2, "marker": "*"},
+    "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
+    "newton": {"color": "#1b7837", "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.8, "marker": "P"},
+    "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
 }
+BOUND = {
+    "color": "#222222",
+    "linestyle": "--",
+    "linewidth": 1.0,
+    "label": "Theorem 2, bound of D* - D",
+}
+#: Markers on a curve.
+MARKERS = 8
 
+NAMES = {"apcg": "APCG", "sdca": "SDCA", "afg": "AFG", "newton": "Newton", "auto": "auto (apcg)"}
 LABELS = {
     "fun": "F(x)",
     "residual": "proximal-gradient residual",
     "suboptimality": "F(x) - F*",
     "gap": "duality gap P(w) - D(x)",
     "primal": "P(w)",
+    "primal error": "P(w) - P*",
     "dual": "D(x)",
+    "epoch": "passes over the data",
+    "seconds": "time (seconds)",
 }
 
 
 def convergence(
-    traces: Mapping[str, Trace], y: str, ax: Any = None, *, optimum: float | None = None
+    traces: Mapping[str, Trace],
+    y: str,
+    ax: Any = None,
+    *,
+    x: str = "epoch",
+    optimum: float | None = None,
+    bound: Any = None,
+    log_x: bool = False,
+    legend: bool = True,
 ) -> Any:
     """Draw column y of each trace against passes, on a logarithmic axis; return the axes.
 
-    With `optimum`, y less the optimum is drawn.
+    With `optimum`, y less the optimum is drawn. `x` may be "seconds". `bound` is a function of an
+    array of passes, such as that of Theorem 2 (`theory.dual_bound`), drawn dashed. `log_x` is for
+    methods of very different speeds.
     """
+    if ax is None:
+        ax = new_figure(6, 4).add_subplot()
+    for name, trace in traces.items():
+        values = np.asarray(trace[y], dtype=float) - (optimum or 0.0)
+        label = NAMES.get(name, name) or None
+        shown = np.where(values > 0, values, np.nan)
+        ax.plot(trace[x], shown, label=label, **_style(name, len(trace)))
+    ax.set_yscale("log")
+    if log_x:
+        ax.set_xscale("log")
+    if bound is not None:
+        _draw_bound(ax, bound)
+    ax.set_xlabel(LABELS.get(x, x))
+    kind = y if optimum is None else "primal error" if y == "primal" else "suboptimality"
+    ax.set_ylabel(LABELS.get(kind, kind))
+    ax.grid(visible=True, which="major", alpha=0.3)
+    if legend and any(traces):
+        ax.legend(frameon=False)
+    return ax
+
+
+def grid(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Mapping[tuple[str, str], Mapping[str, Any]],
+    title: str = "",
+) -> Any:
+    """A figure of panels; a cell has the arguments of `convergence` for its row and column."""
+    size = (3.1 * len(columns) + 0.6, 2.3 * len(rows) + 0.8)
+    figure = new_figure(*size)
+    axes = figure.subplots(len(rows), len(columns), squeeze=False)
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            ax = axes[i, j]
+            if (row, column) in cells:
+                convergence(ax=ax, legend=False, **cells[row, column])
+            else:
+                ax.text(0.5, 0.5, "not run", ha="center", transform=ax.transAxes)
+                ax.set_yticks([])
+            if i == 0:
+                ax.set_title(column, fontsize=11)
+            ax.set_ylabel(f"{row}\n{ax.get_ylabel()}".strip() if j == 0 else "")
+    for above, below in zip(axes[:-1].flat, axes[1:].flat, strict=True):
+        if above.get_xlabel() == below.get_xlabel():
+            above.set_xlabel("")
+    entries = {
+        label: line
+        for ax in axes.flat
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    if entries:
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=5, frameon=False
+        )
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def lambda_label(alpha: float) -> str:
+    """λ = 10^-6, as a label."""
+    exponent = round(math.log10(alpha))
+    if math.isclose(alpha, 10.0**exponent):
+        return rf"$\lambda = 10^{{{exponent}}}$"
+    return rf"$\lambda$ = {alpha:g}"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure, independent of any window system."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("Plots need matplotlib: pip install 'apcg[plot]'.") from None
-    if ax is None:
-        ax = Figure(figsize=(6, 4), layout="constrained").add_subplot()
-    for name, trace in traces.items():
-        values = np.asarray(trace[y], dtype=float) - (optimum or 0.0)
-        style = STYLES.get(max(filter(name.startswith, STYLES), key=len, default=""), {})
-        ax.plot(trace["epoch"], np.where(values > 0, values, np.nan), label=name or None, **style)
-    ax.set_yscale("log")
-    ax.set_xlabel("passes over the data")
-    ax.set_ylabel(LABELS.get("suboptimality" if optimum is not None else y, y))
-    ax.grid(visible=True, which="major", alpha=0.3)
-    if any(traces):
-        ax.legend(frameon=False)
-    return ax
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _style(name: str, points: int) -> dict[str, Any]:
+    style = STYLES.get(max(filter(name.startswith, STYLES), key=len, default=""), {})
+    if "marker" not in style:
+        return style
+    every = max(1, points // MARKERS)
+    # curves that lie on each other show their markers at different places
+    start = list(STYLES).index(name) * every // len(STYLES) if name in STYLES else 0
+    return {**style, "markersize": 4.5, "markevery": (start, every)}
+
+
+def _draw_bound(ax: Any, bound: Any) -> None:
+    """Over the passes that are drawn, without changing the range of the axes."""
+    xlim, ylim = ax.get_xlim(), ax.get_ylim()
+    passes = np.geomspace(max(xlim[0], 1e-2), xlim[1], 200)
+    ax.plot(passes, bound(passes), **BOUND)
+    ax.set_xlim(xlim)
+    ax.set_ylim(ylim)

@@ -94,12 +94,10 @@ def solve(
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
     stepper, sampled, mu = _start(problem, method, x0, mu)
-    choice = None
-    if method == "auto" and not problem.intercept:
-        choice = Choice(problem, options.tol, options.max_epochs)
+    choice = Choice(problem, options.tol, options.max_epochs) if method == "auto" else None
     known = None
     if isinstance(x0, Solution) and choice and problem.dual_form:
-        known = certificate.of_pair(problem, x0.w, x0.x)
+        known = certificate.of_pair(problem, x0.w, x0.x, x0.intercept)
     monitor = Monitor(problem, stepper, mu, sampled, options.tol, choice, known)
     best, status, trace, epochs = run(monitor, options, options.tol)
     final = monitor.of_best(best, status.converged)
@@ -211,8 +209,7 @@ def _full(problem: ERM, method: str, x0: Any, b: float | None) -> AFG | Newton:
         )
     if method == "newton" and not newton.applies(problem):
         raise ValueError(
-            f'method "newton" needs penalty "l2" and no intercept, got {problem!r}; take "auto" '
-            'or "apcg".'
+            f'method "newton" needs penalty "l2", got {problem.penalty}; take "auto" or "apcg".'
         )
     start = problem.g.clip(np.zeros(problem.d))
     if x0 is not None:
@@ -221,5 +218,6 @@ def _full(problem: ERM, method: str, x0: Any, b: float | None) -> AFG | Newton:
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
         start = np.append(start, _first_intercept(problem, start, b))
-        return AFG(unpenalised(problem), start)
-    return AFG(problem, start) if method == "afg" else Newton(problem, start)
+    if method == "newton":
+        return Newton(problem, start)
+    return AFG(unpenalised(problem) if problem.intercept else problem, start)

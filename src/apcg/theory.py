@@ -21,6 +21,7 @@ __all__ = [
     "apcg_constant",
     "apcg_steps",
     "convexity_parameter",
+    "dual_bound",
     "erm_constant",
     "gap_coefficient",
     "lambda_bound",
@@ -119,6 +120,15 @@ def erm_constant(problem: Any, x0: ArrayLike | None = None) -> float:
     """
     x = np.zeros(problem.n_samples) if x0 is None else x0
     return 2 * float(problem.gap(x))
+
+
+def dual_bound(problem: Any, passes: ArrayLike, C: float | None = None) -> np.ndarray:
+    """The proof of Theorem 2: E[D* - D(x)] <= (1 - sqrt(mu)/n)^k C after k = n passes steps.
+
+    C is by default the bound `erm_constant`.
+    """
+    n, C = problem.n, erm_constant(problem) if C is None else C
+    return C * (1 - math.sqrt(problem.mu) / n) ** (n * np.asarray(passes, dtype=float))
 
 
 def gap_coefficient(problem: Any) -> float:

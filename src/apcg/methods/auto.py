@@ -49,7 +49,7 @@ class Auto:
         first = max(first, self.least)
         self._apcg = APCG(problem, x0, Sequence(n, first, first))
         self.restarts = 0
-        self._n, self._steps, self._limited = n, 0, 0
+        self._n, self._sweeps, self._limited = n, 0.0, 0
         self._values = [self._value()]
 
     @property
@@ -73,19 +73,20 @@ class Auto:
     def shift(self, change: float) -> None:
         """As in `APCG`. It changes F, so the values seen before say nothing any more."""
         self._apcg.shift(change)
-        self._values, self._steps = [self._value()], 0
+        self._values, self._sweeps = [self._value()], 0.0
 
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`; the rule is applied at the end of a window."""
         while order.size:
-            window = max(math.ceil(WINDOW / math.sqrt(self.mu)) * self._n, FEWEST)
-            part, order = np.split(order, [max(window - self._steps, 1)])
+            window = max(math.ceil(WINDOW / math.sqrt(self.mu)), FEWEST / self._n)
+            left = math.ceil((window - self._sweeps) * self._n - 1e-6)
+            part, order = np.split(order, [max(left, 1)])
             self._apcg.epoch(part)
-            self._steps += part.size
-            if self._steps >= window:
+            self._sweeps += part.size / self._n
+            if part.size >= left:
                 self._values.append(self._value())
-                self._follow_the_rate(self._steps / self._n)
-                self._steps = 0
+                self._follow_the_rate(self._sweeps)
+                self._sweeps = 0.0
         return 1
 
     def put(self, idle: Mask, values: Vector, near: float) -> Mask:
@@ -107,10 +108,8 @@ class Auto:
         return there
 
     def sample(self, n: int) -> None:
-        """So many coordinates are sampled from now on."""
-        if n != self._n:
-            self._apcg.state.n = self._n = n
-            self._steps, self._values = 0, [self._value()]
+        """So many coordinates are sampled from now on: a sweep has n steps."""
+        self._apcg.state.n = self._n = n
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""

@@ -15,7 +15,7 @@ import math
 from ..erm import ERM
 from . import newton
 
-STEPS, EARLIEST = 7, 0.25
+STEPS, EARLIEST = 7, 0.4
 
 #: A tolerance below this is not reached by either: it does not count in the prediction.
 _FINEST = 1e-12
@@ -32,6 +32,11 @@ class Choice:
         self._tol, self._max = max(tol, _FINEST), max_epochs
         self._seen: list[tuple[float, float]] = []
 
+    @property
+    def cost(self) -> float:
+        """Passes that all of Newton's method would cost; infinite where it is not an option."""
+        return STEPS * self._step
+
     def leave(self, passes: float, gap: float) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes."""
         if not (math.isfinite(self._step) and gap > self._tol):
@@ -45,7 +50,7 @@ class Choice:
         """Steps to the tolerance: near the end each doubles the number of digits."""
         if gap >= 1:
             return STEPS
-        return min(STEPS, 1 + math.log2(1 + math.log(self._tol) / math.log(gap)))
+        return min(STEPS, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
 
     def _passes_left(self) -> float:
         passes, gap = self._seen[-1]

@@ -21,16 +21,18 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
+from ..intercept import unpenalised
 from .afg import Point
 
 #: The slope along the line is brought down to this part of what it was.
 _FLATTER = 0.1
+#: An intercept may have no curvature at all, where every phi'' is zero: so much, at least.
+_LEAST = 1e-12
 
 
 def applies(problem: ERM) -> bool:
     """Whether P has second derivatives everywhere (almost), and no bounds or L1."""
-    smooth = problem.loss.gamma > 0 and not problem.intercept
-    return smooth and problem.dual_form and problem.g.is_quadratic
+    return problem.loss.gamma > 0 and problem.dual_form and problem.g.is_quadratic
 
 
 def step_cost(problem: ERM) -> float:
@@ -45,9 +47,10 @@ def _in_passes(problem: ERM, gram: float) -> float:
 
 
 class Newton:
-    """The iterate w with its predictions X w."""
+    """The iterate w with its predictions X w. With an intercept it is the last entry of w."""
 
     def __init__(self, problem: ERM, w0: Vector) -> None:
+        problem = unpenalised(problem) if problem.intercept else problem
         self.problem = problem
         self._cost, self._counted = 0.0, 0
         # w0 may be far too long where lambda is small: the best point between 0 and beyond it.
@@ -62,7 +65,7 @@ class Newton:
         slope = p.weights * p.loss.derivative(z, p.y) / p.n
         gradient = p.samples.dot(slope) + p.alpha * p.g.b * self.point.w
         H, count = p.samples.gram(p.weights * p.loss.arrays.curvature(argument) / p.n)
-        H[np.diag_indices_from(H)] += p.alpha * p.g.b
+        H[np.diag_indices_from(H)] += np.maximum(p.alpha * p.g.b, _LEAST / p.loss.gamma)
         direction = _solve(H, -gradient)
         self._move(Point(direction, p.predictions(direction)))
         self._cost += 1.0 + _in_passes(p, count)

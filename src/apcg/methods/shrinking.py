@@ -10,7 +10,9 @@ right they are the gap tells: Lemma 4 has it against the mean of (m_i - its opti
 delta = sqrt(2 gamma gap), or 2 gap for a loss that is not smooth, is their error on average.
 
 Dual, logistic loss: nothing rests, but the gap is a sum over samples of
-phi(m_i) + phi*(-x_i) + m_i x_i >= 0. Those that together hold SHARE of it are left out.
+phi(m_i) + phi*(-x_i) + m_i x_i >= 0. Those that together hold SHARE of it are left out, for HOLD
+passes, because their share grows; and only from a relative gap of EARLY on, and in problems hard
+enough for a mu-hat of ACCELERATED or less.
 
 Primal with L1. w_j = 0 at the optimum if |v_j| < a_j there, v = A x/(lambda n). D is strongly
 concave, so v_j is within |X_j| sqrt(2 n gap/gamma)/(lambda n) of its optimum: CAUTION times that is
@@ -23,11 +25,16 @@ import math
 
 import numpy as np
 
-from .._validation import Mask, Vector
+from .._validation import Index, Mask, Vector
 from ..certificate import Certificate
 from ..erm import ERM
+from .auto import Auto
 
-SHARE, CAUTION = 1e-3, 0.3
+SHARE, HOLD, EARLY, ACCELERATED = 1e-3, 3.0, 0.1, 0.1
+CAUTION = 0.3
+
+#: A coordinate this near its resting value, in units of the mean of |x_i|, is put there.
+NEAR = 1e-3
 
 
 def rests(problem: ERM) -> bool:
@@ -44,22 +51,46 @@ def applies(problem: ERM) -> bool:
     return rests(problem) or (problem.dual_form and problem.loss.kernel == "logistic")
 
 
-def idle(problem: ERM, found: Certificate) -> tuple[Mask, Vector | None]:
-    """The coordinates that very likely need no step, and the values that they rest at, if so."""
-    gap = max(found.gap, 0.0)
-    if not problem.dual_form:
-        return _zeros(problem, found, gap), np.zeros(problem.d)
-    m = problem.loss.argument(found.z, problem.y)
-    if not rests(problem):
-        return _holding_little(problem, found.x, m), None
+class Shrinking:
+    """Which of the coordinates to sample, after each look at the gap."""
+
+    def __init__(self, problem: ERM, coordinates: Index) -> None:
+        self.problem, self.all = problem, coordinates
+        self._until = math.inf
+
+    def after_look(self, method: Auto, found: Certificate, passes: float) -> Index:
+        """The coordinates to sample from now on; those that rest are put where they rest."""
+        p, gap = self.problem, max(found.gap, 0.0)
+        self._until = math.inf
+        if rests(p):
+            idle, values = _resting(p, found, gap) if p.dual_form else _zeros(p, found, gap)
+            idle = method.put(idle, values, NEAR * float(np.mean(np.abs(method.x))))
+        elif method.mu <= ACCELERATED and found.relative <= EARLY:
+            idle = _holding_little(p, found)
+            self._until = passes + HOLD
+        else:
+            return self.all
+        kept = np.setdiff1d(self.all, np.flatnonzero(idle), assume_unique=True)
+        return kept if kept.size else self.all
+
+    def expired(self, passes: float) -> bool:
+        """Whether what was known at the last look is too old."""
+        return passes >= self._until
+
+
+def _resting(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
+    """The coordinates of the dual that very likely rest, and where."""
     gamma = problem.loss.gamma
     delta = math.sqrt(2 * gamma * gap) if gamma > 0 else 2 * gap
+    m = problem.loss.argument(found.z, problem.y)
     derivative = problem.loss.arrays.derivative
     below, above = derivative(m - delta), derivative(m + delta)
     return below == above, -problem.weights * below
 
 
-def _holding_little(problem: ERM, x: Vector, m: Vector) -> Mask:
+def _holding_little(problem: ERM, found: Certificate) -> Mask:
+    """The samples that together hold SHARE of the gap."""
+    x, m = found.x, problem.loss.argument(found.z, problem.y)
     s = np.where(problem.weights > 0, problem.weights, 1.0)
     share = s * (problem.loss.arrays.value(m) + problem.loss.arrays.conjugate(x / s)) + m * x
     order = np.argsort(share)
@@ -69,10 +100,14 @@ def _holding_little(problem: ERM, x: Vector, m: Vector) -> Mask:
     return little
 
 
-def _zeros(problem: ERM, found: Certificate, gap: float) -> Mask:
+def _zeros(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
+    """The weights that are very likely zero, and zeros."""
     weights = None if problem.weights.size == 1 else problem.weights
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
     v = problem.combine(found.x)
     likely = np.abs(v) + CAUTION * radius / (problem.alpha * problem.n) < problem.g.a
-    return np.asarray(likely & (problem.g.lower < 0) & (problem.g.upper > 0))
+    likely &= (problem.g.lower < 0) & (problem.g.upper > 0)
+    if problem.intercept:  # the last coordinate, which is never idle
+        likely = np.append(likely, False)
+    return likely, np.zeros(likely.size)

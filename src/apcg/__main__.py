@@ -1,0 +1,5 @@
+"""python -m apcg"""
+
+from .cli import main
+
+main()

@@ -1,0 +1,95 @@
+"""The command `apcg`: parse, call, print. Exit codes are in EPILOG."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from .. import __version__
+from .compare import compare
+from .info import info
+from .predict import predict
+from .reproduce import reproduce
+from .train import train
+
+EPILOG = """\b
+Exit codes
+  0    done
+  1    something is wrong with the data, a file or the problem
+  2    the command line is wrong
+  3    trained, but stopped before the tolerance was reached
+  130  interrupted by Ctrl-C; what there was is kept
+  141  whoever read the output went away
+
+\b
+DATA is one of
+  a name      rcv1, covtype, news20, a9a, ... (see `apcg info --list`)
+  a file      LIBSVM text, plain or .bz2, .gz, .xz; or an .npz with X and y
+  -           standard input, either of these
+
+\b
+Environment
+  APCG_DATA_DIR   a folder where data sets are looked for before downloading
+  APCG_CACHE_DIR  where downloads and parsed data are kept
+"""
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="apcg")
+def apcg() -> None:
+    """Linear models on large, sparse, weakly regularised data, with a certificate.
+
+    \b
+    Look at data, train, predict:
+      apcg info a9a
+      apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
+      apcg predict a9a.npz a9a.t
+    Compare methods, and redo the paper's figures:
+      apcg compare text --alpha 1e-5,1e-6
+      apcg reproduce --quick
+    """
+
+
+for command in (info, train, predict, compare, reproduce):
+    apcg.add_command(command)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command and leave with its exit code; an error is one sentence, not a traceback."""
+    if "_APCG_COMPLETE" in os.environ:  # a shell asks how a word could go on
+        apcg.main(prog_name="apcg")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        sys.exit(_run(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        # not apcg.main: it turns broken pipes and Ctrl-C into exit code 1
+        with apcg.make_context("apcg", list(argv)) as context:
+            code = apcg.invoke(context) or 0
+        sys.stdout.flush()
+        return code
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted.", err=True)
+        return 130
+    except BrokenPipeError:
+        # the interpreter flushes standard output once more at its end, and would complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        click.echo(f"error: {error or type(error).__name__}", err=True)
+        return 1
+
+
+def _warn(message: Any, *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {message}", err=True)

@@ -1,0 +1,141 @@
+"""What the subcommands share: options, the problem of a data set, output."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import click
+import numpy as np
+
+from .. import losses, model
+from ..datasets import Dataset
+from ..erm import ERM
+
+LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic", "squared", "huber",
+          "epsilon_insensitive")  # fmt: skip
+PENALTIES = ("l2", "l1", "elasticnet")
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Positive numbers with commas between them."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(float(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers, such as 1e-5,1e-6.", param, ctx)
+        if not all(0 < number < math.inf for number in numbers):
+            self.fail(f"{value!r} must be positive numbers.", param, ctx)
+        return numbers
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]
+    """Names out of a few, with commas between them."""
+
+    name = "names"
+
+    def __init__(self, known: tuple[str, ...]) -> None:
+        self.known = known
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        given = tuple(part.strip() for part in value.split(","))
+        wrong = [name for name in given if name not in self.known]
+        if wrong:
+            self.fail(f"{wrong[0]!r} is not one of {', '.join(self.known)}.", param, ctx)
+        return tuple(dict.fromkeys(given))
+
+
+POSITIVE = click.FloatRange(min=0, min_open=True)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                    help="The same seed gives the same result.")  # fmt: skip
+
+
+def problem_options(default_loss: str | None) -> Callable[[Any], Any]:
+    """--loss, --penalty, --l1-ratio"""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option("--l1-ratio", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+                         help="Share of L1 in elasticnet."),
+            click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
+                         show_default=True, help="Penalty g."),
+            click.option("--loss", type=click.Choice(LOSSES), default=default_loss,
+                         show_default=default_loss or "smoothed_hinge, or squared for real labels",
+                         help="The first four are for two classes, the others for real labels."),
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return add
+
+
+def make_problem(
+    data: Dataset, loss: str, penalty: str, alpha: float, l1_ratio: float
+) -> tuple[ERM, Any]:
+    """(problem, classes): labels are mapped to -1 and 1 if the loss wants two classes."""
+    classes = None
+    if losses.by_name(loss).margin:
+        y, classes = model.encode_labels(data.y)
+    else:
+        y = model.targets(data.y)
+    return ERM(data.X, y, loss, penalty, alpha, l1_ratio=l1_ratio), classes
+
+
+def default_loss(data: Dataset) -> str:
+    """Smoothed hinge for two classes, squared for real labels."""
+    return "smoothed_hinge" if data.y is None or np.unique(data.y).size == 2 else "squared"
+
+
+def describe(data: Dataset) -> str:
+    """One line: what it is, and the file that was used."""
+    n, d = data.shape
+    return f"{data}: {n:,} samples, {d:,} features, {data.nonzeros:,} nonzeros"
+
+
+def origin(data: Dataset) -> dict[str, Any]:
+    """What every JSON output says of its data."""
+    n, d = data.shape
+    return {"name": data.name, "source": data.source, "stand_in": data.stand_in, "n": n, "d": d,
+            "nonzeros": data.nonzeros}  # fmt: skip
+
+
+def print_json(value: Any) -> None:
+    """JSON as the standard has it: what is not finite is null."""
+    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Columns that line up: the first to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        first, *rest = (cell.ljust(w) if k == 0 else cell.rjust(w)
+                        for k, (cell, w) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        lines.append("  ".join([first, *rest]).rstrip())
+    return "\n".join(lines)
+
+
+def count(value: float | None) -> str:
+    """A number of passes for a table."""
+    return f"{value:,.0f}" if value is not None and math.isfinite(value) else "-"

@@ -1,0 +1,144 @@
+"""apcg compare"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import _files, datasets, plots, theory
+from ..datasets import DataError, Dataset
+from ..erm import ERM
+from ..experiments import comparison
+from ..result import Solution
+from ..solve import METHODS
+from . import common
+
+
+@click.command()
+@click.argument("data")
+@click.option(
+    "--methods",
+    type=common.Names(METHODS),
+    default="auto,apcg,sdca,afg",
+    show_default=True,
+    help="With commas between them.",
+)
+@common.problem_options("smoothed_hinge")
+@click.option(
+    "--alpha",
+    type=common.Numbers(),
+    default="1e-5,1e-6",
+    show_default=True,
+    help="Lambdas, with commas between them.",
+)
+@click.option("--max-passes", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--bound", is_flag=True, help="Draw what Theorem 2 promises for D* - D(x), dashed.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out"),
+    show_default=True,
+    help="Folder for the plots.",
+)
+@click.option("--plot/--no-plot", default=True, show_default=True)
+@common.seed
+@common.as_json  # fmt: skip
+def compare(
+    data: str,
+    methods: tuple[str, ...],
+    loss: str,
+    penalty: str,
+    l1_ratio: float,
+    alpha: tuple[float, ...],
+    max_passes: int,
+    bound: bool,
+    out: Path,
+    plot: bool,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Run several methods on DATA: passes and seconds to duality gaps of 1e-3, 1e-6 and 1e-9.
+
+    Gaps are relative to the objective. Every method starts from zero with the same seed, and its
+    gap is checked after every pass, which is in the seconds.
+
+    \b
+    apcg compare text --methods auto,apcg,sdca --alpha 1e-4,1e-6
+
+    The plots are DATA-convergence.png and .pdf in the folder --out. Ctrl-C ends the method that is
+    running; what was measured is printed and drawn.
+    """
+    found = datasets.load(data)
+    problem, _ = common.make_problem(found, loss, penalty, alpha[0], l1_ratio)
+    refused = comparison.refusals(problem, methods)
+    for method, why in refused.items():
+        click.echo(f"{method} is left out: {why}", err=True)
+    if not as_json:
+        click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty")
+    methods = tuple(method for method in methods if method not in refused)
+    if not methods:
+        raise DataError("none of the methods applies to this loss and penalty.")
+    runs: dict[float, dict[str, Solution]] = {}
+    rows: list[dict[str, Any]] = []
+    interrupted = False
+    for a in alpha:
+        cell = problem.with_alpha(a)
+        runs[a], interrupted = comparison.run(
+            cell, methods, passes=max_passes, tol=min(comparison.GAPS), seed=seed, verbose=1
+        )
+        rows += comparison.summary(cell, runs[a])
+        if not as_json and runs[a]:
+            _print(a, [row for row in rows if row["alpha"] == a], max_passes)
+        if interrupted:
+            break
+    written = _draw(found, problem, runs, out, bound) if plot else []
+    if as_json:
+        facts = {"data": common.origin(found), "loss": loss, "penalty": penalty, "seed": seed}
+        facts |= {"max_passes": max_passes, "runs": rows, "plots": written}
+        common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
+    elif written:
+        click.echo(f"\nplots: {', '.join(written)}")
+    return 130 if interrupted else 0
+
+
+def _print(alpha: float, rows: list[dict[str, Any]], max_passes: int) -> None:
+    gaps = [f"{g:g}" for g in comparison.GAPS]
+    head = ["passes (seconds) to a gap of", *gaps, "P(w)", "gap at the end"]
+    lines = []
+    for row in rows:
+        cells = [
+            f"{row['passes'][g]:.0f} ({row['seconds'][g]:.2f})"
+            if row["passes"][g] is not None
+            else "stopped" if row["status"] in ("interrupted", "precision") else f"> {max_passes}"
+            for g in gaps
+        ]  # fmt: skip
+        lines.append([row["method"], *cells, f"{row['primal']:.10f}", f"{row['gap']:.1e}"])
+    click.echo(f"\nlambda = {alpha:g}\n{common.table(head, lines)}")
+    best, proof = min(r["primal"] for r in rows), max(r["dual"] for r in rows)
+    click.echo(f"The optimum is between {proof:.12g} and {best:.12g}.")
+
+
+def _draw(
+    data: Dataset, problem: ERM, runs: dict[float, dict[str, Solution]], out: Path, bound: bool
+) -> list[str]:
+    """The gap against passes and against seconds, a column for each lambda."""
+    panels: dict[tuple[str, str], dict[str, Any]] = {}
+    rows = ["", " "]  # passes, seconds: the axes say it
+    for alpha, found in runs.items():
+        traces = {name: r.trace for name, r in found.items() if len(r.trace)}
+        cell, column = problem.with_alpha(alpha), plots.lambda_label(alpha)
+        promised = partial(theory.dual_bound, cell) if bound and cell.mu > 0 else None
+        common_to_both = {"traces": traces, "y": "gap", "log_x": True}
+        panels[rows[0], column] = {**common_to_both, "bound": promised}
+        panels[rows[1], column] = {**common_to_both, "x": "seconds"}
+    try:
+        figure = plots.grid(rows, [plots.lambda_label(a) for a in runs], panels, str(data))
+    except ImportError as error:
+        click.echo(f"no plots: {error}", err=True)
+        return []
+    out.mkdir(parents=True, exist_ok=True)
+    stem = "stdin" if data.name == "-" else Path(data.name).name
+    return [str(path) for path in _files.save_figure(figure, out / f"{stem}-convergence")]

@@ -1,0 +1,146 @@
+"""apcg info"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+import numpy as np
+
+from .. import datasets, theory
+from .._validation import by_row
+from ..datasets import DataError, Dataset
+from ..erm import ERM
+from ..methods.choice import Choice
+from . import common
+
+METHODS = ("apcg", "sdca", "afg")
+
+
+@click.command()
+@click.argument("data", required=False)
+@click.option("--alpha", type=common.Numbers(), default="1e-4,1e-5,1e-6,1e-7,1e-8",
+              show_default=True, help="Lambdas to look at, with commas between them.")  # fmt: skip
+@click.option("--epsilon", type=common.POSITIVE, default=1e-6, show_default=True,
+              help="The dual error for which passes are promised.")  # fmt: skip
+@common.problem_options(None)
+@click.option("--list", "list_names", is_flag=True, help="Only list the data sets with a name.")
+@common.seed
+@common.as_json
+def info(
+    data: str | None,
+    alpha: tuple[float, ...],
+    epsilon: float,
+    loss: str | None,
+    penalty: str,
+    l1_ratio: float,
+    list_names: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """What DATA is like, and how hard it is for each lambda.
+
+    Prints the numbers of samples, features and nonzeros, the norms of the rows, R (the largest),
+    and for each lambda the condition number R^2/(lambda gamma), the passes over the data that
+    Theorem 2 promises for APCG (and its counterparts for SDCA and AFG; for AFG the theory gives the
+    order only), and what `auto` would do.
+
+    A problem is ill-conditioned when R^2/(lambda gamma) is much larger than n: there APCG is worth
+    it. (Nothing here is random; --seed is accepted as everywhere.)
+    """
+    if list_names:
+        common.print_json(datasets.names()) if as_json else click.echo("\n".join(datasets.names()))
+        return
+    if data is None:
+        raise click.UsageError("give DATA, or --list for the names of data sets.")
+    found = datasets.load(data)
+    facts = _facts(found)
+    try:
+        chosen = loss or common.default_loss(found)
+        problem, _ = common.make_problem(found, chosen, penalty, alpha[0], l1_ratio)
+        facts |= {"loss": chosen, "penalty": penalty, "epsilon": epsilon}
+        facts["alphas"] = [_for_alpha(problem.with_alpha(a), epsilon) for a in alpha]
+    except DataError as error:
+        facts["note"] = str(error)
+    common.print_json(facts) if as_json else _print(found, facts)
+
+
+def auto_takes(problem: ERM) -> dict[str, Any]:
+    """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
+
+    It leaves the dual for Newton's method on the primal when the dual turns out to need more.
+    """
+    if not problem.dual_form:
+        return {"side": "primal", "method": "apcg, finding its own mu", "newton_passes": None}
+    cost = Choice(problem, tol=1e-6, max_epochs=1000).cost
+    return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
+
+
+def _facts(data: Dataset) -> dict[str, Any]:
+    n, d = data.shape
+    norms = np.sqrt(by_row(data.X, "X").squared_norms())
+    facts = common.origin(data) | {
+        "sparsity": data.nonzeros / (n * d),
+        "row_norms": {"min": norms.min(), "mean": norms.mean(), "max": norms.max()},
+        "R": norms.max(),
+    }
+    if data.y is not None:
+        values, counts = np.unique(data.y, return_counts=True)
+        few = values.size <= 20
+        facts["labels"] = (
+            {f"{v:g}" if isinstance(v, float) else str(v): c
+             for v, c in zip(values.tolist(), counts.tolist(), strict=True)}
+            if few
+            else {"distinct": values.size, "min": values[0], "max": values[-1]}
+        )  # fmt: skip
+    return facts
+
+
+def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
+    # nothing is promised for penalties and losses without strong convexity or smoothness
+    promised = dict.fromkeys(METHODS, float("inf"))
+    if problem.dual_form:
+        promised = {m: theory.promised_passes(problem, epsilon, m) for m in METHODS}
+    return {
+        "alpha": problem.alpha,
+        "condition_number": problem.condition_number,
+        "promised_passes": promised,
+        "auto": auto_takes(problem),
+    }  # fmt: skip
+
+
+def _print(data: Dataset, facts: dict[str, Any]) -> None:
+    norms = facts["row_norms"]
+    click.echo(common.describe(data))
+    click.echo(f"file       {data.source}{' (a stand-in, not the real one)' * data.stand_in}")
+    click.echo(f"sparsity   {100 * facts['sparsity']:.3g} % of the entries are not zero")
+    shown = "none"
+    if "labels" in facts:
+        shown = ", ".join(f"{k}: {v:,}" if isinstance(v, int) else f"{k}: {v:g}"
+                          for k, v in facts["labels"].items())  # fmt: skip
+    click.echo(f"labels     {shown}")
+    click.echo(f"row norms  {norms['min']:.4g} to {norms['max']:.4g}, mean {norms['mean']:.4g}; "
+               f"R = {facts['R']:.6g}")  # fmt: skip
+    if "note" in facts:
+        click.echo(f"note       {facts['note']}")
+        return
+    head = ["lambda", "R^2/(lambda gamma)", "over n", "APCG", "SDCA", "AFG", "auto"]
+    rows = [
+        [f"{a['alpha']:g}", f"{a['condition_number']:.3g}",
+         f"{a['condition_number'] / data.shape[0]:.3g}",
+         *(common.count(a["promised_passes"][m]) for m in METHODS), _auto(a["auto"])]
+        for a in facts["alphas"]
+    ]  # fmt: skip
+    click.echo(
+        f"\nLoss {facts['loss']}, penalty {facts['penalty']}. Passes that theory promises to a "
+        f"dual error of {facts['epsilon']:g}\n(upper bounds; - where nothing is promised):\n"
+    )
+    click.echo(common.table(head, rows))
+
+
+def _auto(takes: dict[str, Any]) -> str:
+    newton = takes["newton_passes"]
+    if newton is None or not math.isfinite(newton):
+        return f"the {takes['side']}"
+    return f"the dual; Newton if over {newton:.0f}"

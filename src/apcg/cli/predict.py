@@ -1,0 +1,73 @@
+"""apcg predict"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from .. import datasets
+from ..model import LinearModel
+from . import common
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data")
+@click.option(
+    "--probabilities",
+    "what",
+    flag_value="probabilities",
+    help="Print the probability of the larger label (loss logistic only).",
+)
+@click.option("--decision", "what", flag_value="decision", help="Print a'w.")
+@common.seed
+@common.as_json  # fmt: skip
+def predict(model: Path, data: str, what: str | None, seed: int, as_json: bool) -> None:
+    """Predict the label of each sample of DATA, one a line, with a MODEL made by `apcg train`.
+
+    Files and pipes of LIBSVM text are read through piece by piece, whatever their size; the labels
+    in them are not looked at (put 0 if there are none).
+
+    \b
+    apcg predict a9a.npz a9a.t > labels.txt
+    zcat huge.gz | apcg predict a9a.npz - --probabilities | head
+
+    (Nothing here is random; --seed is accepted as everywhere.)
+    """
+    trained = LinearModel.load(model)
+    batches = _predictions(trained, data, what or "predict")
+    if not as_json:
+        for values in batches:
+            click.echo("\n".join(map(_text, values.tolist())))
+        return
+    # one document, written as it comes
+    facts = {"model": str(model), "data": data, "what": what or "labels"}
+    click.echo(json.dumps(facts)[:-1] + ', "predictions": [', nl=False)
+    separator = "\n"
+    for values in batches:
+        click.echo(separator + ",\n".join(map(_json, values.tolist())), nl=False)
+        separator = ",\n"
+    click.echo("\n]}")
+
+
+def _predictions(model: LinearModel, data: str, what: str) -> Iterator[Any]:
+    for X in datasets.batches(data, model.n_features, bool(model.zero_based)):
+        yield np.asarray(getattr(model, what)(X))
+
+
+def _text(value: Any) -> str:
+    """A number as short as it can be without loss: 1, not 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value)

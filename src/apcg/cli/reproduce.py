@@ -1,0 +1,120 @@
+"""apcg reproduce"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from .. import datasets, plots
+from ..experiments import paper, report
+from . import common
+
+
+@click.command()
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Generated data of the paper's shapes, fewer passes: a few minutes.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/paper"),
+    show_default=True,
+    help="Folder for the report, the figures and the curves.",
+)
+@click.option(
+    "--data",
+    "names",
+    type=common.Names(paper.DATA),
+    default=",".join(paper.DATA),
+    show_default=True,
+    help="The data sets to run.",
+)
+@click.option(
+    "--alpha",
+    type=common.Numbers(),
+    default=",".join(f"{a:g}" for a in paper.ALPHAS),
+    show_default=True,
+    help="The lambdas to run.",
+)
+@click.option("--passes", type=click.IntRange(min=1), show_default="100, or 30 with --quick")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="one for each processor",
+    help="Cells that are run at a time.",
+)
+@common.seed
+@common.as_json  # fmt: skip
+def reproduce(
+    quick: bool,
+    out: Path,
+    names: tuple[str, ...],
+    alpha: tuple[float, ...],
+    passes: int | None,
+    jobs: int,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Redo section 5.3 of the paper: Table 1, Figures 1 and 2, and what they are to show.
+
+    Writes report.md, figure1 and figure2 (.png, .pdf) and curves/*.csv. The report says in words
+    which of the paper's claims hold on this run, and names the files that were used. Without
+    --quick the data sets are looked for in APCG_DATA_DIR, and are downloaded otherwise.
+
+    \b
+    apcg reproduce --quick
+    APCG_DATA_DIR=~/data apcg reproduce --out out/paper
+
+    Each cell's curves are written as soon as it has ended. Ctrl-C keeps what there is.
+    """
+    plots.new_figure(1, 1)  # without matplotlib, say so now
+    (out / "curves").mkdir(parents=True, exist_ok=True)
+    passes = passes or (paper.QUICK_PASSES if quick else paper.PASSES)
+    sets = [paper.generated(name, seed) if quick else datasets.load(name) for name in names]
+    if not as_json:
+        for data in sets:
+            click.echo(f"{common.describe(data)}; {data.source}")
+    total = len(sets) * len(alpha) * len(paper.METHODS) * passes
+    with tqdm(total=total, unit="pass", disable=not sys.stderr.isatty()) as bar:
+        lock = threading.Lock()
+
+        def tick() -> None:
+            with lock:
+                bar.update()
+
+        def done(cell: paper.Cell) -> None:
+            report.write_csv(cell, out / "curves")
+            if not as_json:
+                bar.write(f"done: {cell.data}, lambda = {cell.alpha:g}")
+
+        cells, interrupted = paper.run(
+            sets, alpha, passes=passes, seed=seed, jobs=jobs, tick=tick, done=done
+        )
+    written = [str(path) for path in report.draw(sets, cells, out)] if cells else []
+    page = report.write(sets, cells, out, passes=passes, seed=seed, interrupted=interrupted)
+    _tell(sets, cells, [str(page), *written], interrupted, as_json)
+    return 130 if interrupted else 0
+
+
+def _tell(
+    sets: list[Any], cells: list[paper.Cell], files: list[str], interrupted: bool, as_json: bool
+) -> None:
+    claims = report.claims(cells)
+    if as_json:
+        common.print_json({"table_1": report.table_1(sets), "claims": claims, "files": files,
+                           "interrupted": interrupted})  # fmt: skip
+        return
+    for claim in claims:
+        click.echo(f"{claim['holds_in']} of {claim['cells']} cells: {claim['claim']}")
+        for text in claim["exceptions"]:
+            click.echo(f"    not so: {text}")
+    click.echo(f"\nThe report is {files[0]}.")

@@ -1,0 +1,162 @@
+"""apcg train"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from .. import datasets
+from ..datasets import DataError, Dataset
+from ..model import LinearModel
+from ..result import Solution
+from ..solve import METHODS, solve
+from . import common
+
+
+@click.command()
+@click.argument("data")
+@common.problem_options("smoothed_hinge")
+@click.option(
+    "--alpha",
+    type=common.POSITIVE,
+    default=1e-4,
+    show_default=True,
+    help="The paper's lambda: mean loss + alpha g(w). For LIBLINEAR's C it is 1/(C n).",
+)
+@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
+@click.option(
+    "--tol",
+    type=common.POSITIVE,
+    default=1e-6,
+    show_default=True,
+    help="Stop when the duality gap is at most tol times the objective.",
+)
+@click.option("--max-passes", type=click.IntRange(min=0), default=1000, show_default=True)
+@click.option("--time-limit", type=common.POSITIVE, help="In seconds.")
+@click.option(
+    "--features",
+    type=click.IntRange(min=1),
+    help="Features of the model, if DATA happens not to have the last ones.",
+)
+@click.option("--test", "test_data", metavar="DATA", help="Data to test the model on.")
+@click.option(
+    "--model",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the model here, as one .npz file.",
+)
+@common.seed
+@common.as_json  # fmt: skip
+def train(
+    data: str,
+    loss: str,
+    penalty: str,
+    l1_ratio: float,
+    alpha: float,
+    method: str,
+    tol: float,
+    max_passes: int,
+    time_limit: float | None,
+    features: int | None,
+    test_data: str | None,
+    out: Path | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Train a linear model on DATA and certify it.
+
+    Minimizes the mean loss plus alpha times the penalty, and prints a certificate: the optimum is
+    between D and P, so P is at most the gap from it. Labels may be any two numbers or words (the
+    larger one is the positive class), or real numbers for squared, huber and epsilon_insensitive.
+    There is no intercept.
+
+    \b
+    apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
+    apcg train mine.libsvm.bz2 --loss squared_hinge --tol 1e-9 --json
+
+    Ctrl-C keeps what there is: the model is written, and the certificate says how good it is.
+    """
+    _check_writable(out)
+    found = datasets.load(data, n_features=features)
+    test = None
+    if test_data is not None:
+        test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)
+    problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio)
+    if test is not None:  # what is wrong with the test data is said before the work
+        LinearModel(np.zeros(found.shape[1]), classes, loss).score(test.X, test.y)
+    if not as_json:  # now, for the rest may take long
+        click.echo(f"data         {common.describe(found)}")
+        click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
+    r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
+              random_state=seed, verbose=1)  # fmt: skip
+    facts = _facts(found, r, penalty, alpha, l1_ratio, tol, seed)
+    model = LinearModel(r.w, classes, loss, zero_based=found.zero_based, facts=facts)
+    if out is not None:
+        model.save(out)
+    facts |= {"loss": loss, "scores": _scores(model, found, test), "model": out and str(out)}
+    common.print_json(facts) if as_json else _print(found, test, facts)
+    if r.status.code == "interrupted":
+        return 130
+    return 0 if r.converged else 3
+
+
+def _check_writable(out: Path | None) -> None:
+    """Before the work, not after it."""
+    if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
+        raise DataError(f"{out} cannot be written: there is no writable folder {out.parent}.")
+
+
+def _facts(
+    data: Dataset, r: Solution, penalty: str, alpha: float, l1_ratio: float, tol: float, seed: int
+) -> dict[str, Any]:
+    return {
+        "data": common.origin(data),
+        "penalty": penalty,
+        "alpha": alpha,
+        "l1_ratio": l1_ratio if penalty == "elasticnet" else None,
+        "method": r.method,
+        "side": r.side,
+        "tol": tol,
+        "seed": seed,
+        "certificate": {"primal": r.primal, "dual": r.dual, "gap": r.gap,
+                        "relative_gap": r.gap / abs(r.primal) if r.primal else None,
+                        "converged": r.converged},
+        "passes": r.epochs,
+        "seconds": r.seconds,
+        "status": r.status.code,
+        "message": str(r.status),
+        "nonzero_weights": int((r.w != 0).sum()),
+    }  # fmt: skip
+
+
+def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> dict[str, Any]:
+    name, value = model.score(data.X, data.y)
+    scores = {"measure": name, "train": value}
+    if test is not None:
+        scores["test"] = model.score(test.X, test.y)[1]
+    return scores
+
+
+def _print(data: Dataset, test: Dataset | None, facts: dict[str, Any]) -> None:
+    c, scores = facts["certificate"], facts["scores"]
+    click.echo(
+        f"solved       by {facts['method']} on the {facts['side']}, {facts['passes']} passes, "
+        f"{facts['seconds']:.2f} s"
+    )
+    click.echo(f"status       {facts['message']}")
+    relative = c["relative_gap"]
+    click.echo(
+        f"certificate  the optimum is between {c['dual']:.10g} and {c['primal']:.10g}: gap "
+        f"{c['gap']:.2e}" + (f", {relative:.1e} of P" if relative is not None else "")
+    )
+    click.echo(f"weights      {facts['nonzero_weights']:,} of {data.shape[1]:,} are not zero")
+    kind = {"accuracy": "accuracy", "r2": "R^2"}[scores["measure"]]
+    click.echo(f"{kind:<12} {scores['train']:.4f} on the training data")
+    if test is not None:
+        click.echo(f"{'':<12} {scores['test']:.4f} on {common.describe(test)}")
+    if facts["model"]:
+        click.echo(f"model        {facts['model']}")

@@ -1,0 +1,210 @@
+"""Data: LIBSVM files and .npz, data sets by name, a cache that loads memory-mapped, generators.
+
+`load` takes a name, a path or "-" for standard input. A name is looked for in the folder
+APCG_DATA_DIR first, and is downloaded otherwise. APCG_CACHE_DIR says where downloads and parsed
+data are kept, in place of the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._validation import is_sparse
+from . import cache, libsvm, registry
+from .cache import folder as cache_folder
+from .errors import DataError
+from .generate import BUILT_IN, text_like
+
+__all__ = ["DataError", "Dataset", "batches", "cache_folder", "load", "names", "text_like"]
+
+#: Smaller files are parsed anew each time; the cache would not be quicker.
+WORTH_KEEPING = 1_000_000
+
+
+@dataclass(eq=False)
+class Dataset:
+    """Samples and labels, and where they are from.
+
+    X           samples by features: a CSR array, or a dense one from an .npz file
+    y           labels: numbers or words, as in the file; None if it has none
+    name        as it was asked for
+    source      the file that was used, or what was generated
+    stand_in    whether that file stands in for the one that the name means
+    zero_based  whether the file counts features from 0; None if it does not count them
+    """
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    name: str
+    source: str
+    stand_in: bool = False
+    zero_based: bool | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples, features."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def nonzeros(self) -> int:
+        """How many entries of X are not zero."""
+        values = self.X.data if is_sparse(self.X) else self.X
+        return int(np.count_nonzero(values))
+
+    def __str__(self) -> str:
+        if self.source == self.name:
+            return self.name
+        return f"{self.name} ({'stand-in ' * self.stand_in}{Path(self.source).name})"
+
+
+def names() -> list[str]:
+    """The names that `load` knows."""
+    return [*registry.ENTRIES, *BUILT_IN]
+
+
+def load(
+    data: str | Path, *, n_features: int | None = None, zero_based: bool | None = None
+) -> Dataset:
+    """The data set of a name, a LIBSVM file (plain, .bz2, .gz, .xz), an .npz, or "-".
+
+    Parameters
+    ----------
+    data : a file comes before a name that is spelled the same. `names()` has the names. An .npz
+        has X and y, or the data, indices, indptr and shape of a CSR matrix, and y. "-" is standard
+        input, LIBSVM text or an .npz.
+    n_features : for LIBSVM text, the columns of X; None takes the largest index there is.
+    zero_based : for LIBSVM text, whether features are counted from 0; None: if a 0 is there.
+
+    Returns
+    -------
+    Dataset
+        Its arrays are read-only where they are mapped from the cache.
+
+    Examples
+    --------
+    >>> from apcg import datasets
+    >>> datasets.load("breast_cancer").shape
+    (569, 30)
+    """
+    text = str(data)
+    if _is_input(text):
+        return _file(text, text, n_features, zero_based)
+    if text in BUILT_IN:
+        X, y = BUILT_IN[text]()
+        return Dataset(X, y, text, text)
+    if text not in registry.ENTRIES:
+        raise DataError(_unknown(text))
+    entry = registry.ENTRIES[text]
+    path, stand_in = registry.locate(text)
+    found = _file(str(path), text, n_features if stand_in else entry.d, False)
+    found.stand_in = stand_in
+    if not stand_in and found.shape[0] != entry.n:
+        raise DataError(
+            f"{path} has {found.shape[0]} samples, and {text} has {entry.n}: it is cut short, or "
+            "another file. Get it again."
+        )
+    return found
+
+
+def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Any]:
+    """The X of a data set in pieces, so that a file of any size, or a pipe, can be read through."""
+    text = str(data)
+    if not _is_input(text):
+        yield load(data).X
+        return
+    shown = "standard input" if text == "-" else text
+    with libsvm.opened(text) as raw:
+        if _is_zip(raw):
+            yield _npz(raw, shown)[0]
+        else:
+            pipe = not Path(text).is_file()
+            yield from libsvm.batches(raw, shown, n_features, zero_based, at_once=pipe)
+
+
+def _is_input(text: str) -> bool:
+    """Whether it is standard input, a file or a pipe, and not a name."""
+    return text == "-" or (Path(text).exists() and not Path(text).is_dir())
+
+
+def _unknown(text: str) -> str:
+    path = Path(text)
+    if path.is_dir():
+        return f"{text} is a folder; give a file in it."
+    if path.parent != Path() or path.suffix in {".npz", ".txt", ".svm", *registry.SUFFIXES[1:]}:
+        return f"there is no file {text}."
+    near = get_close_matches(text, names(), n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return (
+        f"{text!r} is neither a file nor the name of a data set.{hint} Names: {', '.join(names())}."
+    )
+
+
+def _file(source: str, name: str, n_features: int | None, zero_based: bool | None) -> Dataset:
+    shown, path = "standard input" if source == "-" else source, Path(source)
+    with libsvm.opened(source) as raw:
+        if _is_zip(raw):
+            X, y = _npz(raw, shown)
+            return Dataset(X, y, name, shown)
+        keep = path.is_file() and (name != source or path.stat().st_size >= WORTH_KEEPING)
+        rows = _cached(path, raw) if keep else libsvm.read(raw, shown)
+    X = libsvm.matrix(rows, n_features, zero_based, shown)
+    counted = rows.zero_based if zero_based is None else zero_based
+    return Dataset(X, rows.y, name, shown, zero_based=counted)
+
+
+def _cached(path: Path, raw: Any) -> libsvm.Parsed:
+    """The rows of a file, from the cache if they are there, else put there."""
+    found = cache.load(path)
+    if found is None:
+        rows = libsvm.read(raw, str(path))
+        arrays = {key: getattr(rows, key) for key in ("data", "indices", "indptr", "y")}
+        if rows.data.size:  # what is empty cannot be mapped
+            cache.store(path, arrays, {"zero_based": rows.zero_based})
+        return rows
+    arrays, facts = found
+    return libsvm.Parsed(**arrays, zero_based=facts["zero_based"])
+
+
+def _is_zip(raw: Any) -> bool:
+    return bool(raw.peek(4)[:4] == b"PK\x03\x04")
+
+
+def _npz(raw: Any, shown: str) -> tuple[Any, Any]:
+    """X and y (None if there is none) of an .npz file; nothing in it is unpickled."""
+    parts: dict[str, Any] = {}
+    file = raw if raw.seekable() else io.BytesIO(raw.read())
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            parts = {key: archive[key] for key in archive.files}
+        X = parts.pop("X", None)
+        if X is None:
+            X = sp.csr_array(
+                (parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])
+            )
+    except KeyError:
+        raise DataError(
+            f"{shown} has the arrays {', '.join(parts) or 'none'}; expected X and y, or the data, "
+            "indices, indptr and shape of a CSR matrix, and y."
+        ) from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{shown} is not a sound .npz file of plain arrays: {error}.") from None
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise DataError(
+            f"X of {shown} has shape {X.shape} and type {X.dtype}; expected a matrix of numbers."
+        )
+    if not np.isfinite(X.data if is_sparse(X) else X).all():
+        raise DataError(f"X of {shown} has entries that are not finite; remove or impute them.")
+    y = parts.get("y")
+    if y is not None and y.shape != X.shape[:1]:
+        raise DataError(f"{shown} has X of shape {X.shape} and y of shape {y.shape}.")
+    return X, y

@@ -1,0 +1,117 @@
+"""Parsed data on disk, one folder for each source file: .npy arrays, loaded memory-mapped.
+
+A folder is written under a temporary name and then renamed, so it is whole or not there. Its header
+has the size and time of the source, and a checksum of every array, which is looked at on loading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+HEADER = "header.json"
+
+
+def folder() -> Path:
+    """Where downloads and parsed data are kept: APCG_CACHE_DIR, or the user's cache folder."""
+    chosen = os.environ.get("APCG_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("apcg"))
+
+
+def entry(source: Path) -> Path:
+    """The folder of a source file, whether it exists or not."""
+    full = str(source.resolve())
+    return folder() / "parsed" / f"{source.name}-{hashlib.sha256(full.encode()).hexdigest()[:12]}"
+
+
+def store(source: Path, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Write an entry; a folder that cannot be written to is only worth a warning."""
+    target = entry(source)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".writing-") as name:
+            new = Path(name) / "new"
+            new.mkdir()
+            for key, array in arrays.items():
+                np.save(new / f"{key}.npy", array, allow_pickle=False)
+            header = {
+                "format": FORMAT,
+                "source": _identity(source),
+                "facts": facts,
+                "arrays": {k: _describe(a) for k, a in arrays.items()},
+            }
+            (new / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
+            if target.exists():
+                target.rename(Path(name) / "old")
+            new.rename(target)
+    except OSError as error:
+        warnings.warn(
+            f"the parsed form of {source} could not be kept in {folder()} ({error}); set "
+            "APCG_CACHE_DIR to a folder that can be written to.",
+            stacklevel=2,
+        )
+
+
+def load(source: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """(arrays, facts) of an entry that belongs to the source as it is now, or None.
+
+    An entry that is damaged is named in a warning and removed.
+    """
+    place = entry(source)
+    if not place.exists():
+        return None
+    try:
+        header = json.loads((place / HEADER).read_text(encoding="utf-8"))
+        if header["format"] != FORMAT or header["source"] != _identity(source):
+            return None  # made from an older file; it will be written anew
+        arrays = {k: _checked(place / f"{k}.npy", told) for k, told in header["arrays"].items()}
+        return arrays, header["facts"]
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        warnings.warn(
+            f"the cache entry {place} is damaged ({error}); it is removed, and {source} is read "
+            "again.",
+            stacklevel=2,
+        )
+        shutil.rmtree(place, ignore_errors=True)
+        return None
+
+
+def _identity(source: Path) -> dict[str, Any]:
+    stat = source.stat()
+    return {"path": str(source.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+def _describe(array: Any) -> dict[str, Any]:
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "crc32": _checksum(array)}
+
+
+def _checksum(array: Any) -> int:
+    raw: Any = np.ascontiguousarray(array).view(np.uint8)
+    return zlib.crc32(raw)
+
+
+def _checked(path: Path, told: dict[str, Any]) -> Any:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if _describe(array) != told:
+        raise ValueError(f"{path.name} is not what the header says")
+    return array
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,91 @@
+"""Several methods on one problem: passes and seconds to given gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..erm import ERM
+from ..result import Solution
+from ..solve import solve
+
+#: Relative duality gaps whose passes are reported.
+GAPS = (1e-3, 1e-6, 1e-9)
+
+
+def run(
+    problem: ERM,
+    methods: Iterable[str],
+    *,
+    passes: int,
+    tol: float,
+    seed: int | None = 0,
+    callback: Callable[[Any], Any] | None = None,
+    verbose: int = 0,
+) -> tuple[dict[str, Solution], bool]:
+    """(answers, whether it was interrupted): each method from zero with the same seed.
+
+    The gap is checked every pass. Ctrl-C ends it, with what there is.
+    """
+    found: dict[str, Solution] = {}
+    _ = problem.form  # all share it, and the first should not pay for it
+    for method in methods:
+        try:
+            found[method] = solve(
+                problem,
+                method,
+                tol=tol,
+                max_epochs=passes,
+                check_every=1,
+                random_state=seed,
+                callback=callback,
+                verbose=verbose,
+            )
+        except KeyboardInterrupt:  # before this method had anything
+            return found, True
+        if found[method].status.code == "interrupted":
+            return found, True
+    return found, False
+
+
+def refusals(problem: ERM, methods: Iterable[str]) -> dict[str, str]:
+    """The methods that do not apply to the problem, and why, in words."""
+    found = {}
+    for method in methods:
+        try:
+            solve(problem, method, max_epochs=0)
+        except ValueError as error:
+            found[method] = str(error)
+    return found
+
+
+def cost(solution: Solution, gap: float) -> tuple[float, float] | None:
+    """(passes, seconds) to this gap, relative to P; None if it was not reached."""
+    trace = solution.trace
+    reached = np.flatnonzero(trace["gap"] <= gap * np.abs(trace["primal"]))
+    if not reached.size:
+        return None
+    return float(trace["epoch"][reached[0]]), float(trace["seconds"][reached[0]])
+
+
+def summary(problem: ERM, found: dict[str, Solution]) -> list[dict[str, Any]]:
+    """A row for each method, for tables and JSON."""
+    rows = []
+    for method, r in found.items():
+        costs = {f"{gap:g}": cost(r, gap) for gap in GAPS}
+        rows.append(
+            {
+                "alpha": problem.alpha,
+                "method": method,
+                "passes": {g: c[0] if c else None for g, c in costs.items()},
+                "seconds": {g: c[1] if c else None for g, c in costs.items()},
+                "primal": r.primal,
+                "dual": r.dual,
+                "gap": r.gap,
+                "epochs": r.epochs,
+                "status": r.status.code,
+            }
+        )
+    return rows

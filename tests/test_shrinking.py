@@ -1,0 +1,132 @@
+"""Shrinking leaves coordinates out of the passes, and never changes the answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from erm_problems import LOSSES, SMOOTH, problem, text_like
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apcg import ERM, certificate, solve
+from apcg.methods import shrinking
+from apcg.methods.auto import Auto
+from apcg.methods.shrinking import Shrinking
+from apcg.monitor import Monitor
+
+
+def run(p, **options):
+    """Solve, with the number of coordinates sampled at each epoch."""
+    sizes = []
+    original = Monitor.epoch
+
+    def epoch(self, order):
+        sizes.append(self.sampled.size)
+        return original(self, order)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Monitor, "epoch", epoch)
+        return solve(p, random_state=0, **options), np.array(sizes)
+
+
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "logistic", "hinge"])
+@pytest.mark.parametrize("alpha", [1e-3, 1e-5])
+def test_text(loss, alpha):
+    X, y = text_like(n=800, d=1200, noise=0.1)
+    p = ERM(X, y, loss, alpha=alpha)
+    tol = 1e-4 if loss == "hinge" else 1e-8
+    r, sizes = run(p, tol=tol, max_epochs=5000)
+    other = solve(p, "apcg", tol=tol, max_epochs=20_000, random_state=1)
+    assert r.converged
+    assert r.dual <= other.primal
+    assert other.dual <= r.primal
+    assert r.primal == pytest.approx(other.primal, rel=2 * tol)
+    if loss != "logistic":
+        assert sizes.min() < 0.9 * p.n  # it does leave some out
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_loss_still_converges(loss, weighted):
+    p = problem(loss, alpha=1e-3, weighted=weighted, n=150, d=200)
+    tol = 1e-9 if LOSSES[loss].gamma > 0 else 1e-4
+    r, _ = run(p, tol=tol, max_epochs=20_000)
+    assert r.converged
+    assert p.primal(r.w) - p.dual(r.x) <= tol * abs(r.primal) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_lasso(loss):
+    p = problem(loss, "l1", 0.05, n=100, d=300)
+    r, sizes = run(p, tol=1e-8, max_epochs=5000)
+    other = solve(p, "sdca", tol=1e-8, max_epochs=50_000, random_state=1)
+    assert r.converged
+    assert sizes.min() < 0.5 * p.d
+    assert r.primal == pytest.approx(other.primal, rel=2e-8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["smoothed_hinge", "squared_hinge", "huber", "hinge"]), st.integers(0, 999))
+def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
+    p = problem(loss, alpha=1e-2, n=60, d=80, seed=seed)
+    tight = solve(p, "apcg" if loss != "hinge" else "sdca", tol=1e-10, max_epochs=50_000)
+    method = Auto(p.form, tight.x.copy(), p.n, p.mu)
+    found = certificate.of_dual(p, tight.x)
+    kept = Shrinking(p, np.arange(p.n)).after_look(method, found, 1.0)
+    left_out = np.setdiff1d(np.arange(p.n), kept)
+    m = p.loss.argument(p.predictions(tight.w), p.y)
+    resting = -p.weights * p.loss.arrays.derivative(m)
+    # what is left out has the value that its margin wants
+    np.testing.assert_allclose(method.x[left_out], resting[left_out], atol=1e-12)
+    assert p.dual(method.x) >= tight.dual - 1e-6 * abs(tight.dual)
+
+
+def test_putting_coordinates_to_rest_keeps_p_and_q():
+    p = problem("smoothed_hinge", alpha=1e-4, n=60, d=30)
+    method = Auto(p.form, np.zeros(p.n), p.n, p.mu, first=1e-2)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        method.epoch(rng.permutation(p.n))
+    idle = rng.random(p.n) < 0.5
+    there = method.put(idle, np.zeros(p.n), np.inf)
+    np.testing.assert_array_equal(there, idle)
+    np.testing.assert_array_equal(method.x[idle], 0)
+    np.testing.assert_allclose(method.rows(), p.form.f.rows(method.x), atol=1e-12)
+    for _ in range(3):  # and they stay there while the others move
+        method.epoch(rng.permutation(np.flatnonzero(~idle)))
+    np.testing.assert_array_equal(method.x[idle], 0)
+
+
+def test_an_epoch_has_as_many_nonzeros_as_the_data():
+    """Passes are counted in nonzeros: leaving rows out makes more steps, not cheaper passes."""
+    X, y = text_like(n=800, d=1200, noise=0.1)
+    p = ERM(X, y, "squared_hinge", alpha=1e-4)
+    lengths = np.diff(p.samples.indptr)
+    work = []
+    original = Auto.epoch
+
+    def epoch(self, order):
+        work.append(lengths[order].sum())
+        return original(self, order)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Auto, "epoch", epoch)
+        r = solve(p, tol=1e-9, max_epochs=300, check_every=1, random_state=0)
+    assert r.epochs == len(work)
+    assert np.abs(np.array(work) / X.nnz - 1).max() < 0.1
+
+
+def test_where_nothing_rests_nothing_is_left_out():
+    assert not shrinking.applies(problem("squared"))
+    p = problem("squared", alpha=1e-5, n=100, d=300)
+    _, sizes = run(p, tol=1e-9)
+    assert (sizes[sizes > 1] == p.n).all()
+
+
+def test_rows_of_weight_zero_stay_out():
+    X, y = text_like(n=300, d=400)
+    weights = np.arange(300) % 3.0
+    r = solve(ERM(X, y, "hinge", alpha=1e-3, sample_weight=weights), tol=1e-4, random_state=0)
+    np.testing.assert_array_equal(r.x[weights == 0], 0)
+    kept = weights > 0
+    q = ERM(sp.csr_array(X)[kept], y[kept], "hinge", alpha=1e-3, sample_weight=weights[kept])
+    assert q.primal(r.w) == pytest.approx(r.primal, rel=1e-10)
