@@ -20,9 +20,9 @@ from apcg import ERM, plots, solve
 HERE = Path(__file__).parent
 #: A title, a script and its arguments.
 PARTS = [
-    ("Passes over the data", "passes.py", ["--alpha", "1e-4", "1e-6", "--budget", "300"]),
+    ("Passes over the data", "passes.py", ["--quick"]),
     ("A step against a plain C loop", "kernel.py", ["--quick"]),
-    ("A step of a large problem", "step_cost.py", ["--repeats", "5"]),
+    ("A step of a large problem", "step_cost.py", ["--quick"]),
     ("Time against other solvers", "peers.py", ["--quick", "--json", "{out}/peers.json"]),
 ]
 

@@ -3,10 +3,10 @@
     python benchmarks/kernel.py --nonzeros 10 75 400 --loss smoothed_hinge squared logistic
 
 prints Markdown tables for APCG (Algorithm 5) and SDCA: instructions a step, counted by callgrind
-(valgrind); and nanoseconds a step, best of many, all four in turn in one
-process. The plain loops are those of plain.c, compiled here with the system's C compiler and the
-options of the kernels. Both sides take the same steps in the same order, and it is checked that
-they arrive at the same point.
+(valgrind); and nanoseconds a step, best of many, all in turn in one process. The plain loops are
+those of plain.c, compiled here with the system's C compiler for the processor the kernels are for,
+by each of VARIANTS; the best one counts. All take the same steps in the same order, and it is
+checked that they arrive at the same point.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ N, D, PASSES = 4000, 5000, 3
 ALPHA = 1e-5
 LOSSES = ("smoothed_hinge", "squared", "logistic")
 METHODS = ("apcg", "sdca")
-OPTIONS = ["-O3", "-march=x86-64-v2", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
-LIBRARY = "APCG_PLAIN_LIBRARY"
+OPTIONS = ["-march=x86-64-v2", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+#: How plain.c is compiled; the best of them counts.
+VARIANTS = ("-O2", "-O3")
+LIBRARIES = "APCG_PLAIN_LIBRARIES"
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 MISSING = (
     "valgrind is not installed: no instruction counts. Debian and Ubuntu: apt install valgrind"
@@ -82,7 +84,7 @@ class Data:
         return f"{self.nonzeros}" if self.nonzeros else f"{self.d}, dense"
 
 
-Job = tuple[str, str, Data]  # "ours" or "plain", the method, the data
+Job = tuple[str, str, Data]  # "ours" or one of VARIANTS, the method, the data
 
 
 def ours(data: Data, method: str) -> APCG | SDCA:
@@ -106,20 +108,22 @@ class _Problem(ctypes.Structure):
 
 
 @functools.cache
-def library() -> str:
-    """The path of the compiled plain.c; LIBRARY names one to a child."""
-    if LIBRARY in os.environ:
-        return os.environ[LIBRARY]
+def libraries() -> dict[str, str]:
+    """The paths of plain.c compiled by each of VARIANTS; LIBRARIES tells them to a child."""
+    if LIBRARIES in os.environ:
+        return dict(json.loads(os.environ[LIBRARIES]))
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise CannotCount("There is no C compiler to compile plain.c with; set CC.")
     source = Path(__file__).with_name("plain.c")
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
-    out = Path(folder) / "plain.so"
-    command = [compiler, *OPTIONS, "-fPIC", "-shared", str(source), "-o", str(out), "-lm"]
-    subprocess.run(command, check=True)
-    return str(out)
+    paths = {}
+    for k, variant in enumerate(VARIANTS):
+        paths[variant] = str(Path(folder) / f"plain{k}.so")
+        options = [*variant.split(), *OPTIONS, "-fPIC", "-shared"]
+        subprocess.run([compiler, *options, str(source), "-o", paths[variant], "-lm"], check=True)
+    return paths
 
 
 def _pointer(array: np.ndarray | None) -> int | None:
@@ -127,9 +131,9 @@ def _pointer(array: np.ndarray | None) -> int | None:
 
 
 class Plain:
-    """The same by plain.c."""
+    """The same by plain.c, compiled with these options."""
 
-    def __init__(self, data: Data, method: str) -> None:
+    def __init__(self, data: Data, method: str, variant: str = VARIANTS[0]) -> None:
         if data.dtype != "float64":
             raise ValueError("plain.c is for float64.")
         p = data.problem
@@ -150,11 +154,12 @@ class Plain:
             p.loss.gamma,
         )
         kind = "dense" if dense else "sparse"
-        self._call = getattr(ctypes.CDLL(library()), f"{method}_{data.loss}_{kind}")
+        self._call = getattr(ctypes.CDLL(libraries()[variant]), f"{method}_{data.loss}_{kind}")
         self._call.restype = ctypes.c_double if method == "apcg" else None
         self._method, self._mu, self.s = method, p.mu, 1.0
         self.u, self.v = np.zeros(p.n), np.zeros(p.n)
         self.pq = np.zeros((p.d, 2) if method == "apcg" else p.d)
+        assert self.pq.ctypes.data % 16 == 0
 
     def epoch(self, order: np.ndarray) -> None:
         """One step on each coordinate of `order`."""
@@ -174,6 +179,11 @@ class Plain:
         return self.v + 0.5 * self.s * self.u
 
 
+def stepper(side: str, method: str, data: Data) -> APCG | SDCA | Plain:
+    """A side of the comparison at its start."""
+    return ours(data, method) if side == "ours" else Plain(data, method, side)
+
+
 def difference(data: Data, method: str, passes: int = PASSES) -> float:
     """The largest difference of any x_i after some passes, relative to the largest x_i."""
     rng = np.random.default_rng(1)
@@ -191,13 +201,13 @@ def difference(data: Data, method: str, passes: int = PASSES) -> float:
 
 def child(jobs: list[Job]) -> None:
     """What is run under callgrind."""
-    plain = ctypes.CDLL(library())
-    for side, method, data in jobs:
-        stepper = ours(data, method) if side == "ours" else Plain(data, method)
+    plain = ctypes.CDLL(libraries()[VARIANTS[0]])
+    for job in jobs:
+        data, steps = job[-1], stepper(*job)
         rng = np.random.default_rng(2)
         order = np.concatenate([rng.permutation(data.n) for _ in range(PASSES)])
         plain.begin()
-        stepper.epoch(order)
+        steps.epoch(order)
         plain.end()
 
 
@@ -206,7 +216,7 @@ def counts(jobs: list[Job]) -> list[float]:
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise CannotCount(MISSING)
-    if not hasattr(ctypes.CDLL(library()), "begin"):
+    if not hasattr(ctypes.CDLL(libraries()[VARIANTS[0]]), "begin"):
         raise CannotCount("valgrind/callgrind.h is not installed: no instruction counts.")
     with tempfile.TemporaryDirectory() as folder:
         command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={Path(folder) / 'out'}"]
@@ -215,7 +225,7 @@ def counts(jobs: list[Job]) -> list[float]:
             [*command, sys.executable, __file__, "--child", work],
             capture_output=True,
             text=True,
-            env=os.environ | ENVIRONMENT | {LIBRARY: library()},
+            env=os.environ | ENVIRONMENT | {LIBRARIES: json.dumps(libraries())},
         )
         if done.returncode:
             raise RuntimeError(f"callgrind failed:\n{done.stderr[-2000:]}")
@@ -227,29 +237,33 @@ def counts(jobs: list[Job]) -> list[float]:
 
 
 def nanoseconds(data: Data, repeats: int) -> list[float]:
-    """The best time of a step for each of SIDES, measured in turn."""
-    steppers = [ours(data, m) if side == "ours" else Plain(data, m) for side, m in SIDES]
-    best = [np.inf] * len(SIDES)
+    """The best time of a step for each of JOBS, measured in turn."""
+    steppers = [stepper(side, method, data) for side, method in JOBS]
+    best = [np.inf] * len(JOBS)
     rng = np.random.default_rng(3)
     for _ in range(repeats):
         order = rng.permutation(data.n)
-        for k, stepper in enumerate(steppers):
-            start = time.perf_counter()
-            stepper.epoch(order)
-            best[k] = min(best[k], (time.perf_counter() - start) / data.n * 1e9)
+        for k, one in enumerate(steppers):
+            start = time.process_time()
+            one.epoch(order)
+            best[k] = min(best[k], (time.process_time() - start) / data.n * 1e9)
     return best
 
 
-SIDES = [("ours", "apcg"), ("plain", "apcg"), ("ours", "sdca"), ("plain", "sdca")]
+SIDES = ("ours", *VARIANTS)
+JOBS = [(side, method) for method in METHODS for side in SIDES]
 
 
 def print_table(sets: list[Data], found: Iterable[list[float]]) -> None:
-    """A row for each set of data, with what was found for SIDES."""
+    """A row for each set of data, with what was found for JOBS."""
     print("| loss | nonzeros a row | APCG | plain C | ratio | SDCA | plain C | ratio |")
     print("|---|---|---|---|---|---|---|---|")
-    for data, (a, b, c, d) in zip(sets, found, strict=True):
-        cells = f"{a:.0f} | {b:.0f} | {a / b:.2f} | {c:.0f} | {d:.0f} | {c / d:.2f}"
-        print(f"| {data.loss} | {data.name} | {cells} |", flush=True)
+    for data, values in zip(sets, found, strict=True):
+        cells = [data.loss, data.name]
+        for k in range(0, len(JOBS), len(SIDES)):
+            mine, plain = values[k], min(values[k + 1 : k + len(SIDES)])
+            cells += [f"{mine:.0f}", f"{plain:.0f}", f"{mine / plain:.2f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -281,17 +295,17 @@ def main() -> None:
                 sys.exit(f"{method} and plain C differ by {apart:.1e} on {data}")
     print(f"Instructions a step, {N} rows, {D} columns:\n")
     try:
-        found = counts([(side, method, data) for data in sets for side, method in SIDES])
-        print_table(sets, [found[k : k + len(SIDES)] for k in range(0, len(found), len(SIDES))])
+        found = counts([(side, method, data) for data in sets for side, method in JOBS])
+        print_table(sets, [found[k : k + len(JOBS)] for k in range(0, len(found), len(JOBS))])
     except CannotCount as reason:
         print(reason)
     if not a.repeats:
         return
-    print(f"\nNanoseconds a step, best of {a.repeats} in turn:\n")
+    print(f"\nNanoseconds of the processor a step, best of {a.repeats} in turn:\n")
     print_table(sets, (nanoseconds(data, a.repeats) for data in sets))
     if not a.quick:
         n, d = a.large
-        print(f"\nNanoseconds a step with {n} rows and {d} columns:\n")
+        print(f"\nNanoseconds of the processor a step with {n} rows and {d} columns:\n")
         large = [Data(m, "smoothed_hinge", n=n, d=d) for m in a.nonzeros if m]
         print_table(large, (nanoseconds(data, max(5, a.repeats // 3)) for data in large))
 

@@ -1,8 +1,9 @@
 /* What kernel.py compares with: Algorithm 5 and SDCA for one loss, as plain C loops.
  *
  * The dual of ERM with g = L2: x_i in [0, 1] for the smoothed hinge and logistic losses with labels
- * y_i = -1, 1 premultiplied, any x_i for the squared loss. p and q are interleaved. Nothing here is
- * general: no folding (kernel.py takes few enough steps), no check of anything, one type of data. */
+ * y_i = -1, 1 premultiplied, any x_i for the squared loss. p and q are interleaved, and handled as
+ * pairs. Nothing here is general: no folding (kernel.py takes few enough steps), no check of
+ * anything, one type of data. */
 #include <math.h>
 #include <stddef.h>
 
@@ -13,6 +14,8 @@ struct problem {
     ptrdiff_t d;
     double n, lambda, gamma;
 };
+
+typedef double pair __attribute__((vector_size(16))); /* p_j, q_j */
 
 /* x minimises phi*(-x) - (gamma/2) x^2 + (x - centre)^2/(2 step); `near` is close to it. */
 static inline double prox_smoothed_hinge(double centre, double step, double near)
@@ -45,7 +48,7 @@ static inline double prox_logistic(double centre, double step, double near)
 
 #define LOOPS(loss, storage, ROW, J, MARGIN)                                                        \
     double apcg_##loss##_##storage(const struct problem *P, double mu, double s,                   \
-                                   double *restrict u, double *restrict v, double *restrict pq,    \
+                                   double *restrict u, double *restrict v, pair *restrict pq,      \
                                    const ptrdiff_t *order, ptrdiff_t steps)                        \
     {                                                                                              \
         const double n = P->n, alpha = sqrt(mu) / n, rho = (1.0 - alpha) / (1.0 + alpha);          \
@@ -54,13 +57,10 @@ static inline double prox_logistic(double centre, double step, double near)
             const ptrdiff_t i = order[k];                                                          \
             ROW(i)                                                                                 \
             const double *restrict a = P->a + first;                                               \
-            double sp = 0.0, sq = 0.0;                                                             \
-            for (ptrdiff_t j = 0; j < size; j++) {                                                 \
-                sp += a[j] * pq[2 * (ptrdiff_t)(J)];                                               \
-                sq += a[j] * pq[2 * (ptrdiff_t)(J) + 1];                                           \
-            }                                                                                      \
+            pair sum = {0.0, 0.0};                                                                 \
+            for (ptrdiff_t j = 0; j < size; j++) sum += a[j] * pq[J];                              \
             s *= rho;                                                                              \
-            double g = weight * (sq + 0.5 * s * sp);                                               \
+            double g = weight * (sum[1] + 0.5 * s * sum[0]);                                       \
             g = MARGIN ? P->y[i] * g : g - P->y[i] / n;                                            \
             g += sigma * (v[i] + 0.5 * s * u[i]);                                                  \
             const double centre = v[i] - 0.5 * s * u[i], step = 1.0 / (n * alpha * P->L[i]);       \
@@ -71,10 +71,8 @@ static inline double prox_logistic(double centre, double step, double near)
             u[i] += hu;                                                                            \
             v[i] += hv;                                                                            \
             if (MARGIN) hu *= P->y[i], hv *= P->y[i];                                              \
-            for (ptrdiff_t j = 0; j < size; j++) {                                                 \
-                pq[2 * (ptrdiff_t)(J)] += hu * a[j];                                               \
-                pq[2 * (ptrdiff_t)(J) + 1] += hv * a[j];                                           \
-            }                                                                                      \
+            const pair change = {hu, hv};                                                          \
+            for (ptrdiff_t j = 0; j < size; j++) pq[J] += change * a[j];                           \
         }                                                                                          \
         return s;                                                                                  \
     }                                                                                              \

@@ -156,9 +156,10 @@ def test_train_and_predict_in_any_labels(labels, tmp_path):
     path, model = tmp_path / "t.svm", tmp_path / "m.npz"
     path.write_text(text(labels))
     found = answer("train", path, "--loss", "logistic", "--alpha", "1e-5", "--model", model,
-                   "--test", path)  # fmt: skip
+                   "--test", path, "--intercept")  # fmt: skip
     c = found["certificate"]
     assert c["converged"]
+    assert found["intercept"] == LinearModel.load(model).intercept != 0
     assert 0 <= c["gap"] <= 1e-6 * c["primal"]
     assert found["scores"]["measure"] == "accuracy"
     assert found["scores"]["test"] == found["scores"]["train"] > 0.8

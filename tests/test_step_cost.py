@@ -28,7 +28,7 @@ def step_cost():
 def kernel():
     module = load("kernel")
     try:
-        module.library()
+        module.libraries()
     except module.CannotCount as reason:
         pytest.skip(str(reason))
     return module
@@ -46,15 +46,18 @@ def test_the_plain_loops_take_the_same_steps(kernel, method, loss, nonzeros):
 def test_a_step_costs_little_more_than_in_a_plain_loop(kernel):
     """And a step of APCG little more than one of SDCA, though the paper says twice."""
     sets = [kernel.Data(10, "smoothed_hinge"), kernel.Data(75, "smoothed_hinge")]
-    jobs = [(side, method, data) for data in sets for side, method in kernel.SIDES]
+    jobs = [(side, method, data) for data in sets for side, method in kernel.JOBS]
     try:
         found = kernel.counts(jobs)
     except kernel.CannotCount as reason:
         pytest.skip(str(reason))
-    for data, (a, plain_a, s, plain_s) in zip(sets, (found[:4], found[4:]), strict=True):
-        assert plain_s > 8 * data.nonzeros
-        assert a <= 1.15 * plain_a
-        assert s <= 1.15 * plain_s
+    each = len(kernel.JOBS) // 2  # ours, and the ways to compile the plain loop
+    for data, at in zip(sets, (0, 2 * each), strict=True):
+        a, *plain_a = found[at : at + each]
+        s, *plain_s = found[at + each : at + 2 * each]
+        assert min(plain_s) > 8 * data.nonzeros
+        assert a <= 1.15 * min(plain_a)
+        assert s <= 1.15 * min(plain_s)
         assert a <= 1.3 * s
 
 

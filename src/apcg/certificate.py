@@ -10,6 +10,9 @@ import numpy as np
 from ._validation import Vector
 from .erm import ERM
 
+#: Values that differ by less, relative to P and D, are the same; their points may still differ.
+_ROUNDING = 1e-13
+
 
 @dataclass
 class Certificate:
@@ -75,8 +78,11 @@ def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) 
 
 
 def of_pair(problem: ERM, w: Vector, x: Vector, b: float = 0.0) -> Certificate:
-    """From a primal and a dual point that need not belong together."""
-    z = problem.predictions(w) + b
+    """From a primal and a dual point that need not belong together; b is a guess at the best."""
+    z = problem.predictions(w)
+    if problem.intercept:
+        b = problem.best_intercept(z, b)
+        z = z + b
     return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z, b)
 
 
@@ -87,7 +93,8 @@ def combine(problem: ERM, best: Certificate, new: Certificate) -> Certificate:
     P is taken for a parabola through three points of the line. The predictions z are linear in w,
     so this needs no pass over the data.
     """
-    x, dual = (best.x, best.dual) if best.dual >= new.dual else (new.x, new.dual)
+    slack = _ROUNDING * (abs(new.primal) + abs(new.dual))  # of two that are as good, the new one
+    x, dual = (best.x, best.dual) if best.dual > new.dual + slack else (new.x, new.dual)
 
     def value(t: float) -> float:
         return problem.primal_from(_between(best.w, new.w, t), _between(best.z, new.z, t))
@@ -97,7 +104,7 @@ def combine(problem: ERM, best: Certificate, new: Certificate) -> Certificate:
     if bend > 0:
         t = float(np.clip(0.5 + 0.25 * (best.primal - new.primal) / bend, -1.0, 2.0))
         values[t] = value(t)
-    t = min(values, key=lambda t: values[t])
+    t = min(values, key=lambda t: values[t] + slack * (t != 1.0))
     w, z, b = (
         _between(getattr(best, name), getattr(new, name), t) for name in ("w", "z", "intercept")
     )

@@ -272,7 +272,7 @@ cdef void scalar_steps(
 cdef void quadratic_steps(
         const value_t *a, const index_t *rows, const index_t *indptr, Model model, State state,
         const Py_ssize_t[::1] order) noexcept nogil:
-    """`scalar_steps` for a quadratic h, with all that does not change read once."""
+    """`scalar_steps` for a quadratic h and n > 1, with all that does not change read once."""
     cdef View w = view(model, state)
     cdef Prox prox = prox_of(model.psi)
     cdef const Py_ssize_t *next = &order[0]
@@ -281,7 +281,7 @@ cdef void quadratic_steps(
     cdef const index_t *own = rows
     cdef Py_ssize_t i, size = w.rows
     cdef double weight = model.outer.weight[0], fold_at = state.fold_at
-    cdef double s = state.s, t = state.t, n_alpha = 0.0, rho = 0.0
+    cdef double s = state.s, t = state.t, n_alpha = 0.0, excess = 0.0, rho = 0.0
     cdef double sp = 0.0, sq = 0.0, sign = 1.0, g, centre, step, h, du, dv
     cdef Move move
     # With gamma = mu all coefficients are constant, and t = -s/2 is set, not accumulated.
@@ -290,6 +290,7 @@ cdef void quadratic_steps(
         state.s = 1.0
         state.t = -0.5
         n_alpha = next_move(state).step
+        excess = n_alpha - 1.0
         rho = state.s
     while next != end:
         i = next[0]
@@ -302,7 +303,6 @@ cdef void quadratic_steps(
             size = indptr[i + 1] - indptr[i]
             if next != end:  # the row of the next step, of which no hardware can know
                 prefetch(a + indptr[next[0]])
-                prefetch(a + indptr[next[0]] + 8)
                 prefetch(rows + indptr[next[0]])
             sparse_dot2(column, own, size, w.pq, sp, sq)
         if w.constant != 0.0:
@@ -315,6 +315,7 @@ cdef void quadratic_steps(
             state.s, state.t = s, t
             move = next_move(state)
             s, t, n_alpha = state.s, state.t, move.step
+            excess = n_alpha - 1.0
         g = weight * (sq + (t + s) * sp)
         if w.sign != NULL:
             sign = w.sign[i]
@@ -328,7 +329,7 @@ cdef void quadratic_steps(
         else:
             h = prox_near(&prox, model.psi, i, h, step, centre) - centre
         if fabs(h) > ROUNDING * fabs(centre):
-            du = (n_alpha - 1.0) / s * h if s > 0.0 else 0.0
+            du = excess / s * h
             dv = h - t * du
             w.u[i] += du
             w.v[i] += dv
@@ -395,7 +396,7 @@ def run(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
     with nogil:
         if model.starts.shape[0]:
             block_steps(a, rows, starts, model, state, order)
-        elif model.outer.kind == QUADRATIC:
+        elif model.outer.kind == QUADRATIC and state.n > 1:  # then s > 0
             quadratic_steps(a, rows, starts, model, state, order)
         else:
             scalar_steps(a, rows, starts, model, state, order)

@@ -81,7 +81,12 @@ def problem_options(default_loss: str | None) -> Callable[[Any], Any]:
 
 
 def make_problem(
-    data: Dataset, loss: str, penalty: str, alpha: float, l1_ratio: float
+    data: Dataset,
+    loss: str,
+    penalty: str,
+    alpha: float,
+    l1_ratio: float,
+    intercept: bool = False,
 ) -> tuple[ERM, Any]:
     """(problem, classes): labels are mapped to -1 and 1 if the loss wants two classes."""
     classes = None
@@ -89,7 +94,8 @@ def make_problem(
         y, classes = model.encode_labels(data.y)
     else:
         y = model.targets(data.y)
-    return ERM(data.X, y, loss, penalty, alpha, l1_ratio=l1_ratio), classes
+    problem = ERM(data.X, y, loss, penalty, alpha, l1_ratio=l1_ratio, intercept=intercept)
+    return problem, classes
 
 
 def default_loss(data: Dataset) -> str:

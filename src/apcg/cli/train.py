@@ -27,6 +27,9 @@ from . import common
     show_default=True,
     help="The paper's lambda: mean loss + alpha g(w). For LIBLINEAR's C it is 1/(C n).",
 )
+@click.option(
+    "--intercept/--no-intercept", default=False, show_default=True, help="Without a penalty on it."
+)
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
 @click.option(
     "--tol",
@@ -57,6 +60,7 @@ def train(
     penalty: str,
     l1_ratio: float,
     alpha: float,
+    intercept: bool,
     method: str,
     tol: float,
     max_passes: int,
@@ -72,7 +76,6 @@ def train(
     Minimizes the mean loss plus alpha times the penalty, and prints a certificate: the optimum is
     between D and P, so P is at most the gap from it. Labels may be any two numbers or words (the
     larger one is the positive class), or real numbers for squared, huber and epsilon_insensitive.
-    There is no intercept.
 
     \b
     apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
@@ -85,7 +88,7 @@ def train(
     test = None
     if test_data is not None:
         test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)
-    problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio)
+    problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio, intercept)
     if test is not None:  # what is wrong with the test data is said before the work
         LinearModel(np.zeros(found.shape[1]), classes, loss).score(test.X, test.y)
     if not as_json:  # now, for the rest may take long
@@ -94,7 +97,7 @@ def train(
     r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
               random_state=seed, verbose=1)  # fmt: skip
     facts = _facts(found, r, penalty, alpha, l1_ratio, tol, seed)
-    model = LinearModel(r.w, classes, loss, zero_based=found.zero_based, facts=facts)
+    model = LinearModel(r.w, classes, loss, r.intercept, zero_based=found.zero_based, facts=facts)
     if out is not None:
         model.save(out)
     facts |= {"loss": loss, "scores": _scores(model, found, test), "model": out and str(out)}
@@ -130,6 +133,7 @@ def _facts(
         "status": r.status.code,
         "message": str(r.status),
         "nonzero_weights": int((r.w != 0).sum()),
+        "intercept": r.intercept,
     }  # fmt: skip
 
 
@@ -154,6 +158,8 @@ def _print(data: Dataset, test: Dataset | None, facts: dict[str, Any]) -> None:
         f"{c['gap']:.2e}" + (f", {relative:.1e} of P" if relative is not None else "")
     )
     click.echo(f"weights      {facts['nonzero_weights']:,} of {data.shape[1]:,} are not zero")
+    if facts["intercept"]:
+        click.echo(f"intercept    {facts['intercept']:.10g}")
     kind = {"accuracy": "accuracy", "r2": "R^2"}[scores["measure"]]
     click.echo(f"{kind:<12} {scores['train']:.4f} on the training data")
     if test is not None:

@@ -37,6 +37,11 @@ class Choice:
         """Passes that all of Newton's method would cost; infinite where it is not an option."""
         return STEPS * self._step
 
+    @property
+    def affordable(self) -> bool:
+        """Whether a step of Newton's method is no more than a few passes."""
+        return self._step <= 20
+
     def leave(self, passes: float, gap: float) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes."""
         if not (math.isfinite(self._step) and gap > self._tol):
