@@ -240,7 +240,7 @@ def test_metadata_routing(cancer):
         grouped = APCGClassifierCV(alphas=[1e-2], cv=GroupKFold(3))
         grouped.fit(X, y, groups=np.arange(len(y)) % 7)
         assert grouped.scores_.shape == (1, 3)
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected, xfail_strict=False)
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
         APCGClassifierCV(alphas=[1e-2]).fit(X, y, groups=np.arange(len(y)))
 
 

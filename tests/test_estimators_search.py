@@ -50,7 +50,7 @@ def test_half_the_passes_of_a_grid_search_and_the_same_alpha(name, X, y, alphas,
     assert len(PASSES) == 76
     assert model.n_iter_path_.sum() + model.n_iter_ <= 0.5 * sum(PASSES)
     assert model.alpha_ == grid.best_params_["alpha"]
-    assert model.best_score_ == pytest.approx(grid.best_score_, abs=2 / len(y))
+    assert model.best_score_ == pytest.approx(grid.best_score_, abs=5 / len(y))
     assert np.array_equal(model.coef_, grid.best_estimator_.coef_)
 
 
