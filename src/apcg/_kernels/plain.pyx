@@ -13,7 +13,6 @@ cdef extern from "rows.h" nogil:
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
     void dense_dot1(const void *a, Py_ssize_t m, const double *x, double s)
     void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
-    void prefetch "APCG_PREFETCH"(const void *address)
 
 
 cdef inline double plain_partial(const value_t *a, const index_t *rows, Py_ssize_t size, Outer h,
@@ -42,7 +41,8 @@ cdef void plain_steps(
     cdef const double *L = &model.L[0]
     cdef Py_ssize_t c_mask = -1 if model.c.shape[0] > 1 else 0  # i & mask is i, or 0 if shared
     cdef Py_ssize_t sigma_mask = -1 if model.sigma.shape[0] > 1 else 0
-    cdef bint quadratic = model.outer.kind == QUADRATIC
+    cdef bint quadratic = model.outer.kind == QUADRATIC, interval = prox.kind == DUAL_INTERVAL
+    cdef bint bordered = model.constant != 0.0
     cdef double weight = model.outer.weight[0], constant = model.constant
     cdef double g = 0.0, e = 1.0, step, h, new
     while next != end:
@@ -55,9 +55,6 @@ cdef void plain_steps(
         else:
             column, own = a + indptr[i], rows + indptr[i]
             size = indptr[i + 1] - indptr[i]
-            if next != end:
-                prefetch(a + indptr[next[0]])
-                prefetch(rows + indptr[next[0]])
             if quadratic:
                 sparse_dot1(column, own, size, r, g)
         if quadratic:
@@ -66,7 +63,7 @@ cdef void plain_steps(
             g = r[i]
         else:
             g = plain_partial(column, own, size, model.outer, r)
-        if constant != 0.0:
+        if bordered:
             g += constant * derivative_at(model.outer, model.rows, r[model.rows])
         if sign != NULL:
             e = sign[i]
@@ -74,7 +71,7 @@ cdef void plain_steps(
         g += c[i & c_mask] + sigma[i & sigma_mask] * x[i]
         step = 1.0 / L[i]
         new = x[i] - step * g
-        if prox.kind == DUAL_INTERVAL:
+        if interval:
             new = interval_dual_prox(new, step * prox.weight, prox.theta)
         else:
             new = prox_near(&prox, model.psi, i, new, step, x[i])
@@ -87,7 +84,7 @@ cdef void plain_steps(
             dense_add1(column, size, r, h)
         else:
             sparse_add1(column, own, size, r, h)
-        if constant != 0.0:
+        if bordered:
             r[model.rows] += constant * h
 
 
