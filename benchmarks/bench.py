@@ -64,7 +64,7 @@ def picture_of_peers(out):
     names = sorted(
         {n for r in found.values() for n in r["seconds"]}, key=lambda n: (n != "apcg", n)
     )
-    ax = Figure(figsize=(8, 4), layout="constrained").add_subplot()
+    ax = Figure(figsize=(9, 4), layout="constrained").add_subplot()
     places = np.arange(len(found))
     for k, name in enumerate(names):
         seconds = [r["seconds"].get(name, np.nan) for r in found.values()]
@@ -72,10 +72,10 @@ def picture_of_peers(out):
             plots.STYLES["apcg"]["color"] if name == "apcg" else f"{0.15 + 0.7 * k / len(names)}"
         )
         ax.bar(places + 0.8 * k / len(names), seconds, 0.8 / len(names), color=colour, label=name)
-    ax.set_xticks(places + 0.4, list(found))
+    ax.set_xticks(places + 0.4, [key.replace(" ", "\n") for key in found])
     ax.set_yscale("log")
     ax.set_ylabel("seconds to 1e-6")
-    ax.legend(frameon=False, fontsize="small", ncols=2)
+    ax.figure.legend(loc="outside right upper", frameon=False, fontsize="small")
     ax.figure.savefig(out / "peers.png", dpi=150)
 
 
