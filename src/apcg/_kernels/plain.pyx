@@ -42,9 +42,9 @@ cdef void plain_steps(
     cdef Py_ssize_t c_mask = -1 if model.c.shape[0] > 1 else 0  # i & mask is i, or 0 if shared
     cdef Py_ssize_t sigma_mask = -1 if model.sigma.shape[0] > 1 else 0
     cdef bint quadratic = model.outer.kind == QUADRATIC, interval = prox.kind == DUAL_INTERVAL
-    cdef bint bordered = model.constant != 0.0
+    cdef bint bordered = model.constant != 0.0, gram = model.outer.kind == GRAM
     cdef double weight = model.outer.weight[0], constant = model.constant
-    cdef double g = 0.0, e = 1.0, step, h, new
+    cdef double g = 0.0, e = 1.0, step, h, old, new
     while next != end:
         i = next[0]
         next += 1
@@ -52,31 +52,30 @@ cdef void plain_steps(
             column = a + i * size
             if quadratic:
                 dense_dot1(column, size, r, g)
+                g *= weight
         else:
             column, own = a + indptr[i], rows + indptr[i]
             size = indptr[i + 1] - indptr[i]
             if quadratic:
                 sparse_dot1(column, own, size, r, g)
-        if quadratic:
-            g *= weight
-        elif model.outer.kind == GRAM:
-            g = r[i]
-        else:
-            g = plain_partial(column, own, size, model.outer, r)
+                g *= weight
+        if not quadratic:
+            g = r[i] if gram else plain_partial(column, own, size, model.outer, r)
         if bordered:
             g += constant * derivative_at(model.outer, model.rows, r[model.rows])
         if sign != NULL:
             e = sign[i]
             g *= e
-        g += c[i & c_mask] + sigma[i & sigma_mask] * x[i]
+        old = x[i]
+        g += c[i & c_mask] + sigma[i & sigma_mask] * old
         step = 1.0 / L[i]
-        new = x[i] - step * g
+        new = old - step * g
         if interval:
             new = interval_dual_prox(new, step * prox.weight, prox.theta)
         else:
-            new = prox_near(&prox, model.psi, i, new, step, x[i])
-        h = new - x[i]
-        if fabs(h) <= ROUNDING * fabs(x[i]):
+            new = prox_near(&prox, model.psi, i, new, step, old)
+        h = new - old
+        if fabs(h) <= ROUNDING * fabs(old):
             continue
         x[i] = new  # not x_i + h, which may be outside the domain by a rounding
         h *= e
