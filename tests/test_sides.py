@@ -242,3 +242,53 @@ def test_auto_against_sdca_on_random_problems():
         ratios.append(auto / max(sdca, 1e-300))
     assert np.mean(np.array(ratios) <= 1.1) >= 0.95
     assert max(ratios) <= 3
+
+
+# ---- what an attack on it found ---------------------------------------------------------------
+
+
+def noisy(n, d, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.where(X[:, 0] + 0.5 + rng.standard_normal(n) > 0, 1.0, -1.0), rng
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge", "squared_hinge"])
+def test_rows_of_weight_zero_and_rounding(loss):
+    for seed in range(15):
+        X, y, rng = noisy(60, 3, seed)
+        p = ERM(X, y, loss, alpha=1e-4, sample_weight=rng.integers(0, 4, 60))
+        r = solve(p, random_state=seed, max_epochs=100)
+        assert r.status.code != "non_finite"
+
+
+def test_an_answer_of_another_shape_is_no_start():
+    X, y, _ = noisy(40, 5, 0)
+    other = solve(ERM(X[:, :1], y, alpha=1e-3), random_state=0)
+    with pytest.raises(ValueError, match="w of x0"):
+        solve(ERM(sp.csr_array(X), y, alpha=1e-3), x0=other)
+    other = solve(ERM(X[:20], y[:20], alpha=1e-3), random_state=0)
+    with pytest.raises(ValueError, match="x of x0"):
+        solve(ERM(X, y, alpha=1e-3), x0=other)
+
+
+def test_an_intercept_does_not_come_along():
+    X, y, _ = noisy(40, 3, 0)
+    r = solve(ERM(X, y, "squared_hinge", alpha=1e-3, intercept=True), "newton", tol=1e-12)
+    q = solve(ERM(X, y, "squared_hinge", alpha=1e-3), x0=r, tol=1e-1, random_state=0)
+    assert r.intercept != 0
+    assert q.intercept == 0
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e4])
+def test_the_scale_of_the_features_does_not_matter(scale):
+    X, y, _ = noisy(40, 5, 0)
+    p = ERM(X * scale, y, "logistic", alpha=1e-2 * scale**2, intercept=True)
+    assert solve(p, "newton", tol=1e-9, max_epochs=300).converged
+
+
+def test_no_curvature_along_a_line():
+    y = np.array([0.0, 1.0, 2.0, 5.0])
+    far = solve(ERM(np.zeros((4, 1)), y + 1000, "huber", alpha=1e-3, intercept=True), "newton")
+    r = solve(ERM(np.zeros((4, 1)), y, "huber", alpha=1e-3, intercept=True), "newton", x0=far)
+    assert r.converged

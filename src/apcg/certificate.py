@@ -80,9 +80,8 @@ def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) 
 def of_pair(problem: ERM, w: Vector, x: Vector, b: float = 0.0) -> Certificate:
     """From a primal and a dual point that need not belong together; b is a guess at the best."""
     z = problem.predictions(w)
-    if problem.intercept:
-        b = problem.best_intercept(z, b)
-        z = z + b
+    b = problem.best_intercept(z, b) if problem.intercept else 0.0
+    z = z + b
     return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z, b)
 
 

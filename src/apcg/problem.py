@@ -193,7 +193,11 @@ class Composite:
         simple = self.known_psi and not self.psi.is_block
         if self.psi.terms.contains(x) if simple else math.isfinite(self.psi_value(x)):
             return x
-        return self.prox_all(x, 1e-16 / np.where(self.L > 0, self.L, 1.0))
+        inside = self.prox_all(x, 1e-16 / np.where(self.L > 0, self.L, 1.0))
+        if simple:  # a prox moves all of x a little; zeros are to stay (rows of weight zero are)
+            kept = np.where(x == 0, x, inside)
+            inside = kept if self.psi.terms.contains(kept) else inside
+        return inside
 
     # ---- section 2.2 ------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ METHODS = ("auto", "apcg", "sdca", "afg", "newton")
 #: Those that start from a w, and look at all the data at each step.
 FULL = ("afg", "newton")
 
-#: Who asks for a gap below this wants all the digits of w, and there a gap this small is rounding.
-_TIGHT, _ROUNDING = 1e-10, 1e-15
+#: Who asks for a gap below this wants all the digits of w.
+_TIGHT = 1e-10
 
 
 def solve(
@@ -96,6 +96,9 @@ def solve(
     )
     if mu is not None and method != "apcg":
         raise ValueError('mu is a parameter of method "apcg" only.')
+    if isinstance(x0, Solution):
+        validate.vector(x0.w, problem.d, "w of x0", each="column of X")
+        validate.vector(x0.x, problem.n_samples, "x of x0", each="row of X")
     stepper, sampled, mu = _start(problem, method, x0, mu)
     choice = Choice(problem, options.tol, options.max_epochs) if method == "auto" else None
     known = None
@@ -107,7 +110,7 @@ def solve(
     if method != "sdca" and not problem.dual_form and epochs:
         final = _with_zeros(problem, final, status, options)
     elif choice and choice.affordable and options.tol < _TIGHT and epochs:
-        final = _polished(problem, final, status)
+        final = _polished(problem, final, status, options)
     return Solution(
         final.w,
         final.x,
@@ -198,7 +201,7 @@ def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Optio
     return new if new.relative <= max(found.relative, options.tol) else found
 
 
-def _polished(problem: ERM, found: Certificate, status: Status) -> Certificate:
+def _polished(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:
     """One step of Newton's method from w, if that certifies as well.
 
     Where the gap is rounding, P tells w to half its digits only; this step gives the others.
@@ -210,7 +213,7 @@ def _polished(problem: ERM, found: Certificate, status: Status) -> Certificate:
     method.epoch(np.zeros(1, dtype=np.intp))
     w = method.x[: problem.d]
     new = certificate.of_primal(problem, w, b=found.intercept)
-    return new if new.gap <= max(found.gap, _ROUNDING * abs(found.primal)) else found
+    return new if new.gap <= max(found.gap, options.tol * abs(found.primal)) else found
 
 
 def _left_out(problem: ERM) -> Any:

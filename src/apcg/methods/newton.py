@@ -65,7 +65,7 @@ class Newton:
         slope = p.weights * p.loss.derivative(z, p.y) / p.n
         gradient = p.samples.dot(slope) + p.alpha * p.g.b * self.point.w
         H, count = p.samples.gram(p.weights * p.loss.arrays.curvature(argument) / p.n)
-        H[np.diag_indices_from(H)] += np.maximum(p.alpha * p.g.b, _LEAST / p.loss.gamma)
+        H[np.diag_indices_from(H)] += np.where(p.g.b > 0, p.alpha * p.g.b, _LEAST / p.loss.gamma)
         direction = _solve(H, -gradient)
         self._move(Point(direction, p.predictions(direction)))
         self._cost += 1.0 + _in_passes(p, count)
@@ -85,7 +85,7 @@ class Newton:
                 self.point = new
                 return
             low, high = (t, high) if slope < 0 else (low, t)
-            t -= slope / curvature
+            t = t - slope / curvature if curvature > 0 else math.nan
             if not low < t < high:
                 t = 0.5 * (low + high) if math.isfinite(high) else 2 * low
 
