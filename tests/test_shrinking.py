@@ -87,13 +87,33 @@ def test_putting_coordinates_to_rest_keeps_p_and_q():
     for _ in range(5):
         method.epoch(rng.permutation(p.n))
     idle = rng.random(p.n) < 0.5
-    there = method.put(idle, np.zeros(p.n), np.inf)
-    np.testing.assert_array_equal(there, idle)
+    method.put(idle, np.zeros(p.n))
     np.testing.assert_array_equal(method.x[idle], 0)
     np.testing.assert_allclose(method.rows(), p.form.f.rows(method.x), atol=1e-12)
     for _ in range(3):  # and they stay there while the others move
         method.epoch(rng.permutation(np.flatnonzero(~idle)))
     np.testing.assert_array_equal(method.x[idle], 0)
+
+
+def test_settling_never_raises_f_and_shortens_the_way_of_x():
+    """x comes late to bounds that z is at; it is put there only if D rises by it."""
+    X, y = text_like(n=800, d=1200, noise=0.1)
+    p = ERM(X, y, "smoothed_hinge", alpha=1e-5)
+    method = Auto(p.form, np.zeros(p.n), p.n, p.mu, first=1e-2)
+    rng, settled = np.random.default_rng(0), 0
+    for _ in range(40):
+        method.epoch(rng.permutation(p.n))
+        found = certificate.of_dual(p, p.form.nearest(method.x))
+        resting, values = shrinking._resting(p, found, 1e-6)
+        before = method.x
+        shrinking._settle(method, resting, values)
+        moved = method.x != before
+        assert not moved[~resting].any()
+        np.testing.assert_array_equal(method.x[moved], values[moved])
+        np.testing.assert_allclose(method.rows(), p.form.f.rows(method.x), atol=1e-10)
+        assert p.dual(p.form.nearest(method.x)) >= found.dual - 1e-12
+        settled += moved.sum()
+    assert settled > 0
 
 
 def test_an_epoch_has_as_many_nonzeros_as_the_data():

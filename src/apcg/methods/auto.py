@@ -62,6 +62,11 @@ class Auto:
         """The present answer."""
         return self._apcg.x
 
+    @property
+    def z(self) -> Vector:
+        """What the prox steps are taken from; x follows it."""
+        return self._apcg.z
+
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x less the shift of h)."""
         return self._apcg.rows(scale)
@@ -89,23 +94,17 @@ class Auto:
                 self._sweeps = 0.0
         return 1
 
-    def put(self, idle: Mask, values: Vector, near: float) -> Mask:
-        """Put those of the idle coordinates that are near their values there: x_i = z_i = values_i.
-
-        Gives the mask of those.
-        """
+    def put(self, which: Mask, values: Vector) -> None:
+        """x_i = z_i = values_i for those."""
         state, f = self._apcg.state, self.problem.f
         u, v = np.asarray(state.u), np.asarray(state.v)
-        off = np.maximum(np.abs(self._apcg.x - values), np.abs(self._apcg.z - values))
-        there = idle & (off <= near)
-        move = np.flatnonzero(there & ((u != 0) | (v != values)))
+        move = np.flatnonzero(which & ((u != 0) | (v != values)))
         if move.size:
             change = np.zeros(v.size)
             for k, (array, to) in enumerate(((u, np.zeros(v.size)), (v, values))):
                 change[move] = (to - array)[move]
                 array[move] = to[move]
                 np.asarray(state.pq)[:, k] += f.columns.dot(f.sign * change)
-        return there
 
     def sample(self, n: int) -> None:
         """So many coordinates are sampled from now on: a sweep has n steps."""

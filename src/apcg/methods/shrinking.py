@@ -35,6 +35,12 @@ CAUTION = 0.3
 
 #: A coordinate this near its resting value, in units of the mean of |x_i|, is put there.
 NEAR = 1e-3
+#: Those that x has a longer way to are tried in three steps, in the same units, ...
+LEVELS = (0.01, 0.1, 1.0)
+#: ... if z has at most this part of that way left (it drifts towards x between its own steps).
+BROUGHT = 0.3
+#: They rest if the margins are right; but a kink is no place to rest.
+_SLIGHT = 1e-6
 
 
 def rests(problem: ERM) -> bool:
@@ -63,8 +69,13 @@ class Shrinking:
         p, gap = self.problem, max(found.gap, 0.0)
         self._until = math.inf
         if rests(p):
-            idle, values = _resting(p, found, gap) if p.dual_form else _zeros(p, found, gap)
-            idle = method.put(idle, values, NEAR * float(np.mean(np.abs(method.x))))
+            if p.dual_form:
+                _settle(method, *_resting(p, found, _SLIGHT))
+                idle, values = _resting(p, found, _error(p, gap))
+            else:
+                idle, values = _zeros(p, found, gap)
+            idle &= _near(method, values)
+            method.put(idle, values)
         elif method.mu <= ACCELERATED and found.relative <= EARLY:
             idle = _holding_little(p, found)
             self._until = passes + HOLD
@@ -78,10 +89,43 @@ class Shrinking:
         return passes >= self._until
 
 
-def _resting(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
-    """The coordinates of the dual that very likely rest, and where."""
+def _near(method: Auto, values: Vector) -> Mask:
+    """Which coordinates are about at their resting values."""
+    x = method.x
+    off = np.maximum(np.abs(x - values), np.abs(method.z - values))
+    return np.asarray(off <= NEAR * np.mean(np.abs(x)))
+
+
+def _settle(method: Auto, resting: Mask, values: Vector) -> None:
+    """Put those of the resting coordinates there that z has brought there, if F falls by it.
+
+    x follows z by a factor of 1 - sqrt(mu-hat) a sweep, and F is linear in what is left of the way
+    to a bound: late in a run that is most of the gap. But A x changes with them, and the others do
+    not know: so those with a short way are tried alone first.
+    """
+    problem, f = method.problem, method.problem.f
+    x, rows = problem.nearest(method.x), method.rows()
+    way = np.abs(x - values)
+    resting = resting & (way > 0) & (np.abs(method.z - values) <= BROUGHT * way)
+    best, chosen = problem.value_from(x, rows), None
+    for level in LEVELS:
+        there = resting & (way <= level * np.mean(np.abs(x)))
+        change = f.columns.dot(f.sign * np.where(there, values - x, 0.0))
+        value = problem.value_from(np.where(there, values, x), rows + change)
+        if value < best:
+            best, chosen = value, there
+    if chosen is not None:
+        method.put(chosen, values)
+
+
+def _error(problem: ERM, gap: float) -> float:
+    """How wrong the margins are, on average."""
     gamma = problem.loss.gamma
-    delta = math.sqrt(2 * gamma * gap) if gamma > 0 else 2 * gap
+    return math.sqrt(2 * gamma * gap) if gamma > 0 else 2 * gap
+
+
+def _resting(problem: ERM, found: Certificate, delta: float) -> tuple[Mask, Vector]:
+    """The coordinates of the dual that rest if the margins are right to delta, and where."""
     m = problem.loss.argument(found.z, problem.y)
     derivative = problem.loss.arrays.derivative
     below, above = derivative(m - delta), derivative(m + delta)
