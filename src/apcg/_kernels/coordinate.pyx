@@ -284,6 +284,8 @@ cdef void quadratic_steps(
     cdef double s = state.s, t = state.t, n_alpha = 0.0, excess = 0.0, rho = 0.0
     cdef double sp = 0.0, sq = 0.0, sign = 1.0, g, centre, step, h, du, dv
     cdef Move move
+    # the last row, where all columns have the same entry; a pointer is the quickest thing to test
+    cdef double *border = &w.pq[2 * w.rows] if w.constant != 0.0 else NULL
     # With gamma = mu all coefficients are constant, and t = -s/2 is set, not accumulated.
     cdef bint constant = state.gamma == state.mu and t == -0.5 * s
     if constant:
@@ -305,9 +307,9 @@ cdef void quadratic_steps(
                 prefetch(a + indptr[next[0]])
                 prefetch(rows + indptr[next[0]])
             sparse_dot2(column, own, size, w.pq, sp, sq)
-        if w.constant != 0.0:
-            sp += w.constant * w.pq[2 * w.rows]
-            sq += w.constant * w.pq[2 * w.rows + 1]
+        if border != NULL:
+            sp += w.constant * border[0]
+            sq += w.constant * border[1]
         if constant:
             s *= rho
             t = -0.5 * s
@@ -333,15 +335,16 @@ cdef void quadratic_steps(
             dv = h - t * du
             w.u[i] += du
             w.v[i] += dv
-            du *= sign
-            dv *= sign
+            if w.sign != NULL:
+                du *= sign
+                dv *= sign
             if rows == NULL:
                 dense_add2(column, size, w.pq, du, dv)
             else:
                 sparse_add2(column, own, size, w.pq, du, dv)
-            if w.constant != 0.0:
-                w.pq[2 * w.rows] += w.constant * du
-                w.pq[2 * w.rows + 1] += w.constant * dv
+            if border != NULL:
+                border[0] += w.constant * du
+                border[1] += w.constant * dv
         if s < fold_at:
             state.s, state.t = s, t
             state.fold_()

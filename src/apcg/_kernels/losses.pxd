@@ -17,7 +17,7 @@ cdef inline double interval_dual_prox(double v, double step, const double *theta
     """psi(x) = -k x + epsilon |x| on [lower, upper]."""
     cdef double x = v + step * theta[0]
     cdef double e
-    if theta[1] != 0.0:
+    if theta[1] > 0.0:
         e = step * theta[1]
         x = x - e if x > e else (x + e if x < -e else 0.0 * x)
     return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)

@@ -1,11 +1,9 @@
 """The coordinate step without momentum: (rpcg-prox) and (rpcg-update), SDCA on the dual of ERM."""
 
-from libc.math cimport fabs
-
 from .coordinate cimport Model
 from .losses cimport interval_dual_prox
 from .terms cimport DUAL_INTERVAL, GRAM, QUADRATIC, Outer, Prox, derivative_at, prox_near, prox_of
-from .types cimport ROUNDING, index_t, value_t
+from .types cimport index_t, value_t
 
 cdef extern from "rows.h" nogil:
     # Macros: they take the values and row numbers by any pointer type and assign to s.
@@ -42,8 +40,10 @@ cdef void plain_steps(
     cdef Py_ssize_t c_mask = -1 if model.c.shape[0] > 1 else 0  # i & mask is i, or 0 if shared
     cdef Py_ssize_t sigma_mask = -1 if model.sigma.shape[0] > 1 else 0
     cdef bint quadratic = model.outer.kind == QUADRATIC, interval = prox.kind == DUAL_INTERVAL
-    cdef bint bordered = model.constant != 0.0, gram = model.outer.kind == GRAM
+    cdef bint gram = model.outer.kind == GRAM
     cdef double weight = model.outer.weight[0], constant = model.constant
+    # the last row, where all columns have the same entry; a pointer is the quickest thing to test
+    cdef double *border = &r[model.rows] if constant != 0.0 else NULL
     cdef double g = 0.0, e = 1.0, step, h, old, new
     while next != end:
         i = next[0]
@@ -61,8 +61,8 @@ cdef void plain_steps(
                 g *= weight
         if not quadratic:
             g = r[i] if gram else plain_partial(column, own, size, model.outer, r)
-        if bordered:
-            g += constant * derivative_at(model.outer, model.rows, r[model.rows])
+        if border != NULL:
+            g += constant * derivative_at(model.outer, model.rows, border[0])
         if sign != NULL:
             e = sign[i]
             g *= e
@@ -75,7 +75,7 @@ cdef void plain_steps(
         else:
             new = prox_near(&prox, model.psi, i, new, step, old)
         h = new - old
-        if fabs(h) <= ROUNDING * fabs(old):
+        if h == 0.0:
             continue
         x[i] = new  # not x_i + h, which may be outside the domain by a rounding
         h *= e
@@ -83,8 +83,8 @@ cdef void plain_steps(
             dense_add1(column, size, r, h)
         else:
             sparse_add1(column, own, size, r, h)
-        if bordered:
-            r[model.rows] += constant * h
+        if border != NULL:
+            border[0] += constant * h
 
 
 def run_plain(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
