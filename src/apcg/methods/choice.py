@@ -15,7 +15,7 @@ import math
 from ..erm import ERM
 from . import newton
 
-STEPS, EARLIEST = 7, 0.4
+STEPS, EARLIEST = 7, 0.1
 
 #: A tolerance below this is not reached by either: it does not count in the prediction.
 _FINEST = 1e-12
