@@ -249,3 +249,13 @@ def test_repr_says_what_matters():
     assert "gap=" in repr(r)
     assert "converged" in repr(r)
     assert r.trace.columns == ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts")
+
+
+def test_the_status_is_that_of_the_answer():
+    """What is done after the loop may bring the gap under tol; then it has converged."""
+    X, y = text_like(n=200, d=50, noise=0.2)
+    p = ERM(X, y, "squared_hinge", "l1", alpha=1e-3, intercept=True)
+    for k in range(1, 10):
+        options = {"method": "apcg", "max_epochs": k, "check_every": k, "random_state": 0}
+        r = solve(p, tol=0.0, **options)
+        assert solve(p, tol=1.001 * r.gap / r.primal, **options).converged

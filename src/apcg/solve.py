@@ -111,6 +111,11 @@ def solve(
         final = _with_zeros(problem, final, status, options)
     elif choice and choice.affordable and options.tol < _TIGHT and epochs:
         final = _polished(problem, final, status, options)
+    if status.code == "max_epochs" and final.relative <= options.tol:  # by what came after the loop
+        status = Status(
+            "converged",
+            f"converged after {epochs} epochs: {final.relative:.2e} <= {options.tol:.2e}.",
+        )
     return Solution(
         final.w,
         final.x,
