@@ -146,7 +146,7 @@ class ERM:
         other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
         if set(changes) != {"alpha"}:
-            for name in ("R", "spectral_norm"):
+            for name in ("R", "_squared_norms", "spectral_norm"):
                 other.__dict__.pop(name, None)
         other.__dict__.update(changes)
         return other
@@ -158,6 +158,7 @@ class ERM:
         """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
         return self.alpha * self.g.strong_convexity
 
+    @cached_property
     def _squared_norms(self) -> Vector:
         """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
         b = self.g.b
@@ -168,7 +169,7 @@ class ERM:
     @cached_property
     def R(self) -> float:
         """max_i sqrt(s_i)|A_i|"""
-        return math.sqrt(float(np.max(self.weights * self._squared_norms())))
+        return math.sqrt(float(np.max(self.weights * self._squared_norms)))
 
     @property
     def mu(self) -> float:
@@ -354,7 +355,7 @@ class ERM:
             self.samples,
             outer,
             1 / (self.strong_convexity * n**2),
-            self._squared_norms(),
+            self._squared_norms,
             sign=self.y if self.loss.margin else None,
             c=None if self.loss.margin else -self.y / n,
             sigma=gamma / (n * s) if s.size > 1 else gamma / n,

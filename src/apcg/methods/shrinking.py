@@ -70,7 +70,8 @@ class Shrinking:
         self._until = math.inf
         if rests(p):
             if p.dual_form:
-                _settle(method, *_resting(p, found, _SLIGHT))
+                if method.mu <= ACCELERATED:
+                    _settle(method, *_resting(p, found, _SLIGHT))
                 idle, values = _resting(p, found, _error(p, gap))
             else:
                 idle, values = _zeros(p, found, gap)
@@ -104,9 +105,12 @@ def _settle(method: Auto, resting: Mask, values: Vector) -> None:
     not know: so those with a short way are tried alone first.
     """
     problem, f = method.problem, method.problem.f
-    x, rows = problem.nearest(method.x), method.rows()
+    x = problem.nearest(method.x)
     way = np.abs(x - values)
     resting = resting & (way > 0) & (np.abs(method.z - values) <= BROUGHT * way)
+    if not resting.any():
+        return
+    rows = method.rows()
     best, chosen = problem.value_from(x, rows), None
     for level in LEVELS:
         there = resting & (way <= level * np.mean(np.abs(x)))
