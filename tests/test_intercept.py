@@ -213,3 +213,16 @@ def test_raw_a9a(loss):
     r = solve(p, tol=1e-6, random_state=0)
     assert r.converged
     assert r.primal - p.dual(r.x) <= 1e-6 * r.primal
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.zeros((3, 1)), [1.0, 0.0, -1.0]),
+        ([[1.0], [-1.0], [2.0], [0.0], [0.0]], [1.0, -1.0, 0.5, 0.0, 1.0]),
+    ],
+)
+def test_a_median_that_is_zero(X, y):
+    """The slope in b is a step at b = 0, where no search reaches a relative accuracy."""
+    p = ERM(X, y, losses.EpsilonInsensitive(0.0), alpha=1e-3, intercept=True)
+    assert solve(p, random_state=0).converged

@@ -187,7 +187,7 @@ def test_callback_stops_and_sees_everything():
         assert check.gap == pytest.approx(p.primal(check.w) - p.dual(check.x), abs=1e-9)
         return check.epoch >= 6
 
-    r = solve(p, tol=0.0, check_every=2, callback=callback, random_state=0)
+    r = solve(p, "apcg", tol=0.0, check_every=2, callback=callback, random_state=0)
     assert r.status.code == "callback"
     assert [e for e, _ in seen] == [0, 2, 4, 6]
     assert list(r.trace["epoch"]) == [0, 2, 4, 6]
@@ -259,3 +259,11 @@ def test_the_status_is_that_of_the_answer():
         options = {"method": "apcg", "max_epochs": k, "check_every": k, "random_state": 0}
         r = solve(p, tol=0.0, **options)
         assert solve(p, tol=1.001 * r.gap / r.primal, **options).converged
+
+
+def test_a_gap_of_zero_has_converged():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(10, 2))
+    y = X @ [1.0, -1.0] + 0.3 * rng.normal(size=10)
+    r = solve(ERM(X, y, "huber", alpha=3.0, intercept=True), tol=0.0, random_state=0)
+    assert r.converged == (r.gap <= 0)

@@ -117,7 +117,12 @@ def best(loss: Loss, y: Vector, weights: Vector, z: Vector, guess: float) -> flo
         low, high = guess, guess + step
         while (other := slope(high)) * at > 0 and math.isfinite(high):
             low, high, step = high, high + 2 * step, 2 * step
-        guess = high if other == 0 else float(brentq(slope, low, high, xtol=1e-300, rtol=1e-15))
+        # an xtol for a step of the slope at b = 0, where no relative accuracy is ever reached
+        xtol = 1e-30 * max(abs(low), abs(high))
+        if other == 0:
+            guess = high
+        else:
+            guess = float(brentq(slope, low, high, xtol=xtol, rtol=1e-15, maxiter=1000))
     points = sign * loss.kinks[:, None] - z if loss.margin else loss.kinks[:, None] + y - z
     points = points[:, np.broadcast_to(weights > 0, z.shape)]
     below, above = points[points <= guess], points[points >= guess]

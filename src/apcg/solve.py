@@ -58,10 +58,12 @@ def solve(
     method : "auto", APCG with a mu that follows the observed rate, from SDCA down to the mu of the
         theorem; "apcg", Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth);
         "sdca", exact coordinate ascent of the dual; "afg", accelerated full gradient with line
-        search on the primal.
+        search on the primal; "newton", Newton's method with a d x d Cholesky factor on the primal
+        ("l2", smooth losses), which "auto" changes to where that is cheaper.
     tol : the relative duality gap to stop at.
-    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, and
-        finishes the one it is in. An L1 problem gets one more pass at the end, for exact zeros.
+    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
+        method counts its matrix and factor as passes; both finish what they are in. An L1 problem
+        gets one more pass at the end, for exact zeros.
     x0 : an earlier `Solution` to go on from; or a dual feasible x for "apcg", "sdca" and "auto";
         or for "afg", and for penalties that are solved in the primal ("l1"), a w. None is zero.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
@@ -111,7 +113,8 @@ def solve(
         final = _with_zeros(problem, final, status, options)
     elif choice and choice.affordable and options.tol < _TIGHT and epochs:
         final = _polished(problem, final, status, options)
-    if status.code == "max_epochs" and final.relative <= options.tol:  # by what came after the loop
+    ended = ("max_epochs", "precision", "time_limit")
+    if status.code in ended and final.relative <= options.tol:  # by what came after the loop
         status = Status(
             "converged",
             f"converged after {epochs} epochs: {final.relative:.2e} <= {options.tol:.2e}.",

@@ -106,6 +106,10 @@ class Auto:
                 array[move] = to[move]
                 np.asarray(state.pq)[:, k] += f.columns.dot(f.sign * change)
 
+    def fell(self, change: float) -> None:
+        """F has changed by so much, not by steps: that is no part of the rate."""
+        self._values = [value + change for value in self._values]
+
     def sample(self, n: int) -> None:
         """So many coordinates are sampled from now on: a sweep has n steps."""
         self._apcg.state.n = self._n = n

@@ -7,7 +7,8 @@ Dual, where x_i has places to rest (the bounds of the hinge family and of Huber,
 epsilon-insensitive). x_i = -s_i phi'(m_i) at the optimum, m_i the margin or residual of sample i.
 If phi' is constant within delta of m_i, and the margins are right to delta, x_i rests there. How
 right they are the gap tells: Lemma 4 has it against the mean of (m_i - its optimum)^2/(2 gamma), so
-delta = sqrt(2 gamma gap), or 2 gap for a loss that is not smooth, is their error on average.
+delta = sqrt(2 gamma gap), or 2 gap for a loss that is not smooth, is their error on average. With
+momentum, x comes to such places late, and is put there (`_settle`).
 
 Dual, logistic loss: nothing rests, but the gap is a sum over samples of
 phi(m_i) + phi*(-x_i) + m_i x_i >= 0. Those that together hold SHARE of it are left out, for HOLD
@@ -102,7 +103,7 @@ def _settle(method: Auto, resting: Mask, values: Vector) -> None:
 
     x follows z by a factor of 1 - sqrt(mu-hat) a sweep, and F is linear in what is left of the way
     to a bound: late in a run that is most of the gap. But A x changes with them, and the others do
-    not know: so those with a short way are tried alone first.
+    not know: so those with a short way are tried alone too, and what is best is taken.
     """
     problem, f = method.problem, method.problem.f
     x = problem.nearest(method.x)
@@ -111,15 +112,21 @@ def _settle(method: Auto, resting: Mask, values: Vector) -> None:
     if not resting.any():
         return
     rows = method.rows()
-    best, chosen = problem.value_from(x, rows), None
+    now = best = problem.value_from(x, rows)
+    chosen: Mask | None = None
+    tried = 0
     for level in LEVELS:
         there = resting & (way <= level * np.mean(np.abs(x)))
+        if (count := int(np.count_nonzero(there))) == tried:
+            continue
+        tried = count
         change = f.columns.dot(f.sign * np.where(there, values - x, 0.0))
         value = problem.value_from(np.where(there, values, x), rows + change)
         if value < best:
             best, chosen = value, there
     if chosen is not None:
         method.put(chosen, values)
+        method.fell(best - now)
 
 
 def _error(problem: ERM, gap: float) -> float:
