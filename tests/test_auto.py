@@ -184,3 +184,18 @@ def test_minimize_without_knowing_mu():
 
     with pytest.raises(TypeError, match='method "auto" needs an f of'):
         minimize(Own(), psi, np.zeros(50), method="auto")
+
+
+def test_auto_steers_by_looks_of_its_own():
+    """Fewer checks for the user are not fewer for shrinking and the choice of side."""
+    X, y = text_like(n=1500, d=2000, noise=0.3)
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((2000, 20)) * np.logspace(0, -2, 20)
+    z = np.where(Z @ rng.standard_normal(20) + 0.1 * rng.standard_normal(2000) > 0, 1.0, -1.0)
+    for p in (ERM(X, y, "smoothed_hinge", alpha=1e-7), ERM(Z, z, "logistic", alpha=1e-8)):
+        own = solve(p, random_state=0)
+        seldom = solve(p, check_every=60, random_state=0)
+        assert own.converged
+        assert own.epochs < 50
+        assert seldom.converged
+        assert len(seldom.trace["epoch"]) == 2  # the start, and the first check

@@ -33,6 +33,10 @@ class Task(Protocol):
         """Epochs until the next look, unless the user says."""
 
     @property
+    def needs_looks(self) -> bool:
+        """Whether it steers by its looks, and so has them also when the user wants fewer."""
+
+    @property
     def sampled(self) -> Index:
         """The blocks to sample from; another array if they have changed."""
 
@@ -136,13 +140,17 @@ def run(task: Task, options: Options, target: float) -> tuple[Check, Status, Tra
     loop = _Loop(task, options, target)
     try:
         loop.look()
-        last = 0
+        last = seen = 0
         for order in options.orders(task):
             loop.one_epoch(order)
             every = options.check_every or task.check_every
             if loop.epoch >= min(last + every, options.max_epochs):
                 loop.look()
-                last = loop.epoch
+                last = seen = loop.epoch
+            elif task.needs_looks and loop.epoch >= seen + task.check_every:
+                with np.errstate(all="ignore"):
+                    task.examine()
+                seen = loop.epoch
     except _Stop as stop:
         status = stop.status
     except KeyboardInterrupt:

@@ -125,6 +125,7 @@ class _Task:
         self.sampled, self.steps = sampled, sampled.size
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         self.work = problem.work if problem.compiled else CHUNK * problem.n
+        self.needs_looks = False
         # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
         self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 

@@ -212,6 +212,11 @@ class Monitor:
         return 0 if self._full else self.problem.samples.nnz
 
     @property
+    def needs_looks(self) -> bool:
+        """Shrinking and the choice of side go by them."""
+        return isinstance(self._inner, Auto)
+
+    @property
     def check_every(self) -> int:
         """A check costs so many multiply-adds, a pass so many: under 20 % for checks (measured).
 

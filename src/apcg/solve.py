@@ -68,6 +68,7 @@ def solve(
         or for "afg", and for penalties that are solved in the primal ("l1"), a w. None is zero.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
+        ("auto" looks at it in between too, to steer by.)
     sampling : "permutation" (each coordinate once a pass) or "uniform" (as in the theorems).
     callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
     verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
