@@ -105,8 +105,10 @@ def test_settling_never_raises_f_and_shortens_the_way_of_x():
         method.epoch(rng.permutation(p.n))
         found = certificate.of_dual(p, p.form.nearest(method.x))
         resting, values = shrinking._resting(p, found, 1e-6)
-        before = method.x
+        before, value, seen = method.x, method._value(), np.array(method._values)
         shrinking._settle(method, resting, values)
+        # what F falls by then is no part of the rate
+        np.testing.assert_allclose(method._values - seen, method._value() - value, atol=1e-12)
         moved = method.x != before
         assert not moved[~resting].any()
         np.testing.assert_array_equal(method.x[moved], values[moved])

@@ -203,6 +203,22 @@ def test_a_combination_is_at_least_as_good_as_both(loss, seed):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
+def test_a_fast_fall_of_the_gap_loses_no_better_point(loss):
+    """Then no point between is looked for, but the better of each is kept."""
+    p = problem(loss, alpha=1e-3)
+    x = solve(p, tol=1e-3, random_state=0).x
+    good = certificate.of_dual(p, x)
+    worse = 1.01 * good.w
+    z = p.predictions(worse)
+    new = certificate.Certificate(worse, x, p.primal(worse), good.dual, z)
+    poor = certificate.Certificate(good.w, 0 * x, good.primal, p.dual(0 * x), p.predictions(good.w))
+    assert new.gap < 0.2 * poor.gap
+    both = certificate.combine(p, poor, new)
+    assert both.primal == min(poor.primal, new.primal)
+    assert both.dual == new.dual
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
 def test_auto_is_never_worse_than_what_it_has_seen(loss):
     seen = []
     r = solve(
@@ -231,15 +247,18 @@ def random_problem(seed):
     return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
 
 
-def test_auto_against_sdca_on_random_problems():
+@pytest.mark.parametrize("once", [False, True], ids=["own checks", "one check at the end"])
+def test_auto_against_sdca_on_random_problems(once):
     """P - P* after k passes: at most 1.1 of SDCA's after k/1.25, in 95 of 100; never above 3."""
     ratios = []
     for seed in range(200):
         p, k = random_problem(seed)
         best = solve(p, "newton", tol=1e-13, max_epochs=100_000).primal
-        auto = solve(p, "auto", tol=0, max_epochs=k, random_state=0).primal - best - 1e-9 * best
-        sdca = solve(p, "sdca", tol=0, max_epochs=int(k / 1.25), random_state=0).primal - best
-        ratios.append(auto / max(sdca, 1e-300))
+        auto, sdca = (
+            solve(p, m, tol=0, max_epochs=e, check_every=e if once else None, random_state=0).primal
+            for m, e in (("auto", k), ("sdca", int(k / 1.25)))
+        )
+        ratios.append((auto - best - 1e-9 * best) / max(sdca - best, 1e-300))
     assert np.mean(np.array(ratios) <= 1.1) >= 0.95
     assert max(ratios) <= 3
 

@@ -26,9 +26,6 @@ _FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 _STALL = 1e-9
 
-#: While the gap falls faster than this from look to look, no point between is better by much.
-_FAST = 0.2
-
 Method = APCG | Auto | SDCA | AFG | Newton | Centred
 
 
@@ -127,9 +124,8 @@ class Monitor:
 
     def _with_the_best(self, found: Certificate) -> Certificate:
         """The best w and the best x so far, which need not be of one look."""
-        best = self._best_pair
-        if best is not None and best.finite and found.finite and found.gap > _FAST * best.gap:
-            found = certificate.combine(self.problem, best, found)
+        if self._best_pair is not None and self._best_pair.finite and found.finite:
+            found = certificate.combine(self.problem, self._best_pair, found)
             if found.gap <= self.tol * abs(found.primal):
                 found = certificate.of_pair(self.problem, found.w, found.x, found.intercept)
         self._best_pair = found
