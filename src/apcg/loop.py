@@ -38,7 +38,10 @@ class Task(Protocol):
 
     @property
     def sampled(self) -> Index:
-        """The blocks to sample from; another array if they have changed."""
+        """The blocks to sample from; another array if they have changed. Some may be in it often."""
+
+    def shuffled(self, rng: np.random.Generator) -> Index:
+        """Those in random order."""
 
     @property
     def steps(self) -> int:
@@ -119,7 +122,7 @@ class Options:
             if sampled is not of:
                 rest, of = rest[:0], sampled
             while rest.size < steps:
-                new = self.rng.permutation(sampled)
+                new = task.shuffled(self.rng)
                 rest = np.concatenate([rest, new]) if rest.size else new
             order, rest = rest[:steps], rest[steps:]
             yield order

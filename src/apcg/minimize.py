@@ -129,6 +129,9 @@ class _Task:
         # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
         self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 
+    def shuffled(self, rng: np.random.Generator) -> Index:
+        return rng.permutation(self.sampled)
+
     def examine(self) -> Check:
         x = self.problem.nearest(self.method.x)
         fun, residual = self.problem.value(x), self.problem.residual(x)

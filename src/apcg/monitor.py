@@ -46,7 +46,8 @@ class Monitor:
         self._pair = choice is not None and problem.dual_form and problem.g.is_quadratic
         self._best_pair: Certificate | None = start
         self.passes = 0.0
-        self.sampled, self.steps = sampled, sampled.size
+        self._all = self.sampled = sampled
+        self.steps = sampled.size
         self._choice = choice
         self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
         self._take(method, mu)
@@ -67,6 +68,11 @@ class Monitor:
         if kept and isinstance(method, Auto) and kept.expired(self.passes):
             self._sample(method, kept.all)
         return passes
+
+    def shuffled(self, rng: np.random.Generator) -> Index:
+        """The steps of a sweep in random order."""
+        sweep = self._inner.sweep if isinstance(self._inner, Auto) else None
+        return sweep.shuffled(rng) if sweep else rng.permutation(self.sampled)
 
     @property
     def mu(self) -> float:
@@ -89,8 +95,10 @@ class Monitor:
         if isinstance(self.method, Centred):
             self.method.follow(trusted)
         exhausted = self._exhausted(found)
-        if self._shrinking and isinstance(self._inner, Auto):
-            kept = self._shrinking.after_look(self._inner, found, self.passes)
+        if isinstance(self._inner, Auto):
+            kept = self._all
+            if self._shrinking:
+                kept = self._shrinking.after_look(self._inner, found, self.passes)
             self._sample(self._inner, kept)
         if self._pair:
             found = self._with_the_best(found)
@@ -116,11 +124,11 @@ class Monitor:
 
     def _sample(self, method: Auto, kept: Index) -> None:
         """Sample these from now on; an epoch has as many nonzeros as before."""
-        if not np.array_equal(kept, self.sampled):
-            self.sampled = kept
+        sweep = method.sample(kept)
+        if not np.array_equal(sweep, self.sampled):
+            self.sampled = sweep
             columns = self.problem.form.f.columns
-            self.steps = round(kept.size * columns.nnz / max(columns.stored_in(kept), 1))
-            method.sample(kept.size)
+            self.steps = round(sweep.size * columns.nnz / max(columns.stored_in(sweep), 1))
 
     def _with_the_best(self, found: Certificate) -> Certificate:
         """The best w and the best x so far, which need not be of one look."""

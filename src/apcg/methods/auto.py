@@ -27,12 +27,16 @@ from .._validation import Index, Mask, Vector
 from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
+from .rates import Sweep
 
 WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
 SHRINK, STEEPEST, RAISE = 0.5, 16.0, 4.0
 
 #: A window has at least so many steps: a pass over two coordinates tells little.
 FEWEST = 20
+
+#: Sampling is uneven at a mu-hat of this or less, with this many coordinates or more.
+UNEVEN, MANY = 0.3, 100
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -51,6 +55,8 @@ class Auto:
         self.restarts = 0
         self._n, self._sweeps, self._limited = n, 0.0, 0
         self._values = [self._value()]
+        self._last = x0
+        self.sweep: Sweep | None = None  # if sampling is uneven
 
     @property
     def mu(self) -> float:
@@ -86,13 +92,23 @@ class Auto:
             window = max(math.ceil(WINDOW / math.sqrt(self.mu)), FEWEST / self._n)
             left = math.ceil((window - self._sweeps) * self._n - 1e-6)
             part, order = np.split(order, [max(left, 1)])
-            self._apcg.epoch(part)
+            self._steps(part)
             self._sweeps += part.size / self._n
             if part.size >= left:
                 self._values.append(self._value())
                 self._follow_the_rate(self._sweeps)
                 self._sweeps = 0.0
         return 1
+
+    def _steps(self, order: Index) -> None:
+        if self.sweep is None:
+            self._apcg.epoch(order)
+            return
+        state, mu = self._apcg.state, self.mu
+        for rate, part in self.sweep.runs(order):
+            state.n, state.mu, state.gamma = self._n / rate, mu / rate**2, mu / rate**2
+            self._apcg.epoch(part)
+        state.n, state.mu, state.gamma = self._n, mu, mu
 
     def put(self, which: Mask, values: Vector) -> None:
         """x_i = z_i = values_i for those."""
@@ -110,9 +126,17 @@ class Auto:
         """F has changed by so much, not by steps: that is no part of the rate."""
         self._values = [value + change for value in self._values]
 
-    def sample(self, n: int) -> None:
-        """So many coordinates are sampled from now on: a sweep has n steps."""
-        self._apcg.state.n = self._n = n
+    def sample(self, kept: Index) -> Index:
+        """Sample these from now on; gives the steps of a sweep, in which some may come often."""
+        x = self.x
+        moved, self._last, self.sweep = np.abs(x - self._last), x, None
+        steps = kept
+        if self.mu <= UNEVEN and kept.size >= MANY:
+            sweep = Sweep(kept, moved * np.sqrt(self.problem.L))
+            if sweep.uneven:
+                self.sweep, steps = sweep, sweep.steps
+        self._apcg.state.n = self._n = steps.size
+        return steps
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""
