@@ -15,12 +15,12 @@ from apcg.monitor import Monitor
 
 
 def run(p, **options):
-    """Solve, with the number of coordinates sampled at each epoch."""
+    """Solve, with the number of coordinates that are sampled at each epoch."""
     sizes = []
     original = Monitor.epoch
 
     def epoch(self, order):
-        sizes.append(self.sampled.size)
+        sizes.append(np.unique(self.sampled).size)
         return original(self, order)
 
     with pytest.MonkeyPatch.context() as patch:

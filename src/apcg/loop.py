@@ -38,10 +38,10 @@ class Task(Protocol):
 
     @property
     def sampled(self) -> Index:
-        """The blocks to sample from; another array if they have changed. Some may be in it often."""
+        """The steps of a sweep, some blocks maybe more than once; another array if it changes."""
 
     def shuffled(self, rng: np.random.Generator) -> Index:
-        """Those in random order."""
+        """Those steps in random order."""
 
     @property
     def steps(self) -> int:
@@ -49,6 +49,9 @@ class Task(Protocol):
 
     def epoch(self, order: Index) -> int:
         """One step on each block of `order`; gives the passes that a whole order takes."""
+
+    def renew(self) -> None:
+        """An epoch is over: what is sampled may change."""
 
     def examine(self) -> Check:
         """A look at the present answer."""
@@ -120,7 +123,7 @@ class Options:
                 yield sampled[self.rng.integers(sampled.size, size=steps)]
                 continue
             if sampled is not of:
-                rest, of = rest[:0], sampled
+                rest, of = rest[np.isin(rest, sampled)], sampled  # what is left of that sweep
             while rest.size < steps:
                 new = task.shuffled(self.rng)
                 rest = np.concatenate([rest, new]) if rest.size else new
@@ -188,6 +191,7 @@ class _Loop:
                 self.epoch += passes
                 self.look()
                 raise _Stop(self._status("time_limit"))
+        self.task.renew()
         self.epoch += passes
         self.bar.update(passes)
 

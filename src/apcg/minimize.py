@@ -122,7 +122,8 @@ class _Task:
 
     def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
         self.problem, self.method, self.epoch = problem, method, method.epoch
-        self.sampled, self.steps = sampled, sampled.size
+        self._all = self.sampled = sampled
+        self.steps = sampled.size
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         self.work = problem.work if problem.compiled else CHUNK * problem.n
         self.needs_looks = False
@@ -130,7 +131,13 @@ class _Task:
         self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 
     def shuffled(self, rng: np.random.Generator) -> Index:
-        return rng.permutation(self.sampled)
+        sweep = self.method.sweep if isinstance(self.method, Auto) else None
+        return sweep.shuffled(rng) if sweep else rng.permutation(self.sampled)
+
+    def renew(self) -> None:
+        if isinstance(self.method, Auto):
+            self.method.mark()
+            self.sampled = self.method.sample(self._all)
 
     def examine(self) -> Check:
         x = self.problem.nearest(self.method.x)

@@ -46,7 +46,7 @@ class Monitor:
         self._pair = choice is not None and problem.dual_form and problem.g.is_quadratic
         self._best_pair: Certificate | None = start
         self.passes = 0.0
-        self._all = self.sampled = sampled
+        self._all = self._kept = self.sampled = sampled
         self.steps = sampled.size
         self._choice = choice
         self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
@@ -64,10 +64,15 @@ class Monitor:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
         self.passes += passes * order.size / max(self.steps, 1)
-        kept, method = self._shrinking, self._inner
-        if kept and isinstance(method, Auto) and kept.expired(self.passes):
-            self._sample(method, kept.all)
         return passes
+
+    def renew(self) -> None:
+        """After an epoch: who has moved much is sampled often, who was left out long comes back."""
+        if isinstance(self._inner, Auto):
+            self._inner.mark()
+            if self._shrinking and self._shrinking.expired(self.passes):
+                self._kept = self._all
+            self._sample(self._inner)
 
     def shuffled(self, rng: np.random.Generator) -> Index:
         """The steps of a sweep in random order."""
@@ -96,10 +101,9 @@ class Monitor:
             self.method.follow(trusted)
         exhausted = self._exhausted(found)
         if isinstance(self._inner, Auto):
-            kept = self._all
             if self._shrinking:
-                kept = self._shrinking.after_look(self._inner, found, self.passes)
-            self._sample(self._inner, kept)
+                self._kept = self._shrinking.after_look(self._inner, found, self.passes)
+            self._sample(self._inner)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -122,9 +126,9 @@ class Monitor:
         self._choose(found)
         return check
 
-    def _sample(self, method: Auto, kept: Index) -> None:
-        """Sample these from now on; an epoch has as many nonzeros as before."""
-        sweep = method.sample(kept)
+    def _sample(self, method: Auto) -> None:
+        """Sample those that are kept from now on; an epoch has as many nonzeros as before."""
+        sweep = method.sample(self._kept)
         if not np.array_equal(sweep, self.sampled):
             self.sampled = sweep
             columns = self.problem.form.f.columns

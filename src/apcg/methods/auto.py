@@ -30,13 +30,10 @@ from .apcg import APCG
 from .rates import Sweep
 
 WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
-SHRINK, STEEPEST, RAISE = 0.5, 16.0, 4.0
+SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 
-#: A window has at least so many steps: a pass over two coordinates tells little.
+#: A window has at least so many steps, and uneven sampling so many coordinates: two tell little.
 FEWEST = 20
-
-#: Sampling is uneven at a mu-hat of this or less, with this many coordinates or more.
-UNEVEN, MANY = 0.3, 100
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -55,7 +52,7 @@ class Auto:
         self.restarts = 0
         self._n, self._sweeps, self._limited = n, 0.0, 0
         self._values = [self._value()]
-        self._last = x0
+        self._last, self._moved = x0, np.zeros(problem.n)
         self.sweep: Sweep | None = None  # if sampling is uneven
 
     @property
@@ -126,14 +123,17 @@ class Auto:
         """F has changed by so much, not by steps: that is no part of the rate."""
         self._values = [value + change for value in self._values]
 
+    def mark(self) -> None:
+        """Take down how far each block has come since the last time, in the norm of L."""
+        x, p = self.x, self.problem
+        self._moved, self._last = p.block_norms(x - self._last) * np.sqrt(p.L), x
+
     def sample(self, kept: Index) -> Index:
         """Sample these from now on; gives the steps of a sweep, in which some may come often."""
-        x = self.x
-        moved, self._last, self.sweep = np.abs(x - self._last), x, None
-        steps = kept
-        if self.mu <= UNEVEN and kept.size >= MANY:
-            sweep = Sweep(kept, moved * np.sqrt(self.problem.L))
-            if sweep.uneven:
+        self.sweep, steps = None, kept
+        if self.mu < 1 and kept.size >= FEWEST:
+            sweep = Sweep(kept, self._moved)
+            if sweep.highest > 1:
                 self.sweep, steps = sweep, sweep.steps
         self._apcg.state.n = self._n = steps.size
         return steps
@@ -160,10 +160,15 @@ class Auto:
         if c <= 0:
             self._set(self.mu / 2)
         elif c < SAFE * root:
-            self._set(max(SHRINK * c * root, self.mu / STEEPEST))
+            self._set(max(SHRINK * c * root, self.mu / self._steepest))
         elif self._limited == PATIENCE:
             self._limited = 0
             self._set(RAISE * self.mu)
+
+    @property
+    def _steepest(self) -> float:
+        """How far mu-hat may fall at a time: less if what is slow may be but a few coordinates."""
+        return max(GENTLE, STEEPEST / self.sweep.highest) if self.sweep else STEEPEST
 
     def _set(self, mu: float) -> None:
         state = self._apcg.state

@@ -1,4 +1,4 @@
-"""Algorithms 1, 2 and 3 exactly as printed, and the unaccelerated method of the introduction.
+"""Algorithms 1, 2 and 3 exactly as printed, the unaccelerated method, and uneven sampling.
 
 Dense NumPy, full vectors at every step: for reading beside the paper and for testing the efficient
 forms, and for an f or Psi that only Python knows. `problem` is anything with
@@ -58,6 +58,21 @@ def algorithm_2(problem: Any, x0: Vector, mu: float, indices: Iterable[int]) -> 
         z_next[problem.block(i)] = _prox_step(problem, i, z_next, y, n * alpha)
         x = y + n * alpha * (z_next - z) + n * alpha**2 * (z - y)
         z = z_next
+        yield x, y, z
+
+
+def uneven(problem: Any, x0: Vector, mu: float, rates: Vector, indices: Iterable[int]) -> Iterates:
+    """Algorithm 2 with block i in rates_i of sum(rates) steps: see `methods/rates.py`."""
+    total = float(np.sum(rates))
+    alpha = sqrt(mu) / total
+    x, z = x0.copy(), x0.copy()
+    for i in indices:
+        p = rates[i] / total
+        y = (x + alpha * z) / (1 + alpha)
+        centre = (1 - alpha) * z + alpha * y
+        z = centre.copy()
+        z[problem.block(i)] = _prox_step(problem, i, centre, y, alpha / p)
+        x = y + alpha / p * (z - centre)
         yield x, y, z
 
 

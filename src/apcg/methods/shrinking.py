@@ -31,7 +31,7 @@ from ..certificate import Certificate
 from ..erm import ERM
 from .auto import Auto
 
-SHARE, HOLD, EARLY, ACCELERATED = 1e-3, 3.0, 0.1, 0.3
+SHARE, HOLD, EARLY, ACCELERATED = 1e-3, 1.0, 0.1, 0.3
 CAUTION = 0.3
 
 #: A coordinate this near its resting value, in units of the mean of |x_i|, is put there.

@@ -1,0 +1,240 @@
+"""Uneven sampling: the step, its theorem, the sweeps, and what it brings."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from erm_problems import problem, text_like
+from hypothesis import given
+from hypothesis import strategies as st
+from test_theorem1 import CASES, SMALL, STRONG
+
+from apcg import ERM, functions, minimize, penalties, solve, theory
+from apcg.methods import rates, reference
+from apcg.methods.auto import Auto
+from apcg.methods.rates import HIGHEST, Sweep
+
+moves = st.lists(st.floats(0, 1e100), min_size=1, max_size=60).map(np.array)
+
+
+@given(moves)
+def test_rates(moved):
+    r = rates.rates(moved)
+    assert ((r & (r - 1)) == 0).all()
+    assert r.min() >= 1
+    assert r.max() <= HIGHEST
+    assert r.sum() <= 2 * r.size
+    if moved.mean() > 0:
+        order = np.argsort(moved)
+        assert (np.diff(r[order]) >= 0).all()
+        assert (r <= np.maximum(1, moved / moved.mean() * (1 + 1e-12))).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, np.inf, np.nan])
+def test_who_move_alike_are_sampled_alike(value):
+    assert (rates.rates(np.full(30, value)) == 1).all()
+
+
+def lively(n=400):
+    """A sweep over two thirds of n coordinates, a few of which move much."""
+    rng = np.random.default_rng(0)
+    kept = np.flatnonzero(np.arange(n) % 3 > 0)
+    return Sweep(kept, np.exp(3 * rng.standard_normal(n))), kept
+
+
+def test_a_sweep_has_every_coordinate_as_often_as_its_rate():
+    sweep, kept = lively()
+    assert sweep.highest == HIGHEST
+    order = sweep.shuffled(np.random.default_rng(1))
+    np.testing.assert_array_equal(np.bincount(order, minlength=400)[kept], sweep.rate[kept])
+    assert order.size == sweep.steps.size == sweep.rate[kept].sum()
+    # one in each 1/r_i of the sweep, up to how unevenly the others fall
+    where = np.arange(order.size) / order.size
+    for i in kept[sweep.rate[kept] == HIGHEST]:
+        visits = where[order == i]
+        slots = np.arange(HIGHEST) / HIGHEST
+        assert (visits > slots - 0.1).all()
+        assert (visits < slots + 1 / HIGHEST + 0.1).all()
+
+
+@given(st.integers(0, 1500), st.integers(0, 100))
+def test_runs_are_the_order_in_parts_of_one_rate(size, seed):
+    sweep, _ = lively()
+    order = np.random.default_rng(seed).choice(sweep.steps, size)
+    parts = list(sweep.runs(order))
+    for rate, part in parts:
+        assert part.size
+        assert (sweep.rate[part] == rate).all()
+    together = np.concatenate([part for _, part in parts]) if parts else order
+    slot = sweep.steps.size // HIGHEST
+    for start in range(0, size, slot):
+        np.testing.assert_array_equal(
+            np.sort(together[start : start + slot]), np.sort(order[start : start + slot])
+        )
+
+
+# ---- the step ------------------------------------------------------------------------------------
+
+
+def uneven_auto(form, x0, mu, r, monkeypatch):
+    """Auto with these rates, and with a mu-hat that stays."""
+    monkeypatch.setattr(rates, "rates", lambda moved: r)
+    monkeypatch.setattr("apcg.methods.auto.FEWEST", 1)
+    method = Auto(form, x0, form.n, mu, mu)
+    method.sample(np.arange(form.n))
+    method._follow_the_rate = lambda w: None
+    assert method.sweep is not None
+    return method
+
+
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic", "squared"])
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet", "l1"])
+def test_the_step_is_that_of_the_textbook(loss, penalty, monkeypatch):
+    form = problem(loss, penalty, 1e-3).form
+    rng = np.random.default_rng(0)
+    r = 2 ** rng.integers(0, 5, size=form.n)
+    x0, mu = np.zeros(form.N), 0.02
+    method = uneven_auto(form, x0, mu, r, monkeypatch)
+    order = rng.choice(np.repeat(np.arange(form.n), r), 300)
+    for i, (x, _, z) in zip(order, reference.uneven(form, x0, mu, r, order), strict=True):
+        method.epoch(np.array([i]))
+        np.testing.assert_allclose(method.x, x, atol=1e-11)
+        np.testing.assert_allclose(method.z, z, atol=1e-11)
+    assert np.abs(x).max() > 1e-3
+
+
+def test_with_all_rates_one_it_is_algorithm_2():
+    form = problem("logistic", alpha=1e-3).form
+    order = np.random.default_rng(0).integers(form.n, size=100)
+    x0, ones = np.zeros(form.n), np.ones(form.n)
+    pairs = zip(
+        reference.uneven(form, x0, 0.01, ones, order),
+        reference.algorithm_2(form, x0, 0.01, order),
+        strict=True,
+    )
+    for ours, paper in pairs:
+        np.testing.assert_allclose(ours, paper, atol=1e-13)
+
+
+# ---- the theorem ---------------------------------------------------------------------------------
+
+
+def convexity(case, r):
+    """mu_r of a least-squares problem, and |x0 - x*| in the norm of L_i/r_i^2."""
+    weights = case.L / case.problem.per_coordinate(np.asarray(r, dtype=float)) ** 2
+    H = np.array([case.problem.f.gradient(e) for e in np.eye(len(case.x0))])
+    H -= case.problem.f.gradient(np.zeros(len(case.x0)))
+    mu = np.linalg.eigvalsh(H / np.sqrt(np.outer(weights, weights)))[0]
+    return min(float(mu), 1.0), float(np.sqrt(np.sum(weights * (case.x0 - case.x) ** 2)))
+
+
+def bound(case, r, mu, R0, k):
+    return theory.apcg_bound(int(np.sum(r)), mu, mu, k, gap0=case.gap0, R0=R0)
+
+
+@pytest.mark.parametrize("name", ["quadratic, n = 2", "lasso, n = 2", "box, n = 3"])
+def test_theorem_1_over_all_index_sequences(name):
+    case, steps = SMALL[name]
+    r = np.array([4, 1, 2])[: case.n]
+    mu, R0 = convexity(case, r)
+    assert case.mu <= mu <= 1
+    p, mean = r / r.sum(), np.zeros(steps)
+    for order in product(range(case.n), repeat=steps):
+        run = reference.stack(reference.uneven(case.problem, case.x0, mu, r, order), steps)
+        values = np.array([case.problem.value(case.problem.nearest(x)) for x in run[0]])
+        mean += np.prod(p[list(order)]) * (values - case.optimum)
+    assert (mean <= bound(case, r, mu, R0, np.arange(1, steps + 1)) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
+    case = CASES[name]
+    r = np.where(np.arange(case.n) % 3 == 0, 4, 1)
+    mu, R0 = convexity(case, r)
+    assert mu >= case.mu
+    k = np.unique(np.geomspace(1, 8 / np.sqrt(mu) * r.sum(), 20).astype(int))
+    steps, runs = np.repeat(np.arange(case.n), r), []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        method = uneven_auto(case.problem, case.x0, mu, r, monkeypatch)
+        values = []
+        for size in np.diff(k, prepend=0):
+            for i in rng.choice(steps, size):  # one by one: parts of one rate would be reordered
+                method.epoch(np.array([i]))
+            values.append(case.problem.value(case.problem.nearest(method.x)) - case.optimum)
+        runs.append(values)
+    mean, error = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs))
+    limit = bound(case, r, mu, R0, k)
+    assert limit[-1] < 0.01 * limit[0]
+    assert (mean <= limit + 4 * error).all()
+
+
+# ---- what it brings ------------------------------------------------------------------------------
+
+
+def even(monkeypatch):
+    monkeypatch.setattr(rates, "rates", lambda moved: np.ones(moved.size, dtype=np.intp))
+
+
+def with_near_duplicates(n=1500, d=2500, pairs=60, noise=0.02):
+    """Text-like data, where a few rows are nearly the same as others."""
+    X, y = text_like(n=n, d=d, noise=0.1)
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(X)
+    again = X[:pairs].copy()
+    again.data = again.data * (1 + noise * rng.standard_normal(again.nnz))
+    return sp.csr_array(sp.vstack([X, again])), np.concatenate([y, y[:pairs]])
+
+
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("sampling", ["permutation", "uniform"])
+def test_near_duplicates_cost_few_passes(loss, sampling, monkeypatch):
+    p = ERM(*with_near_duplicates(), loss, alpha=1e-7)
+    options = {"max_epochs": 3000, "check_every": 1, "random_state": 0, "sampling": sampling}
+    uneven = solve(p, **options)
+    even(monkeypatch)
+    evenly = solve(p, **options)
+    assert uneven.converged
+    assert evenly.converged
+    assert uneven.side == evenly.side == "dual"
+    assert uneven.epochs <= 0.8 * evenly.epochs
+    assert abs(uneven.primal - evenly.primal) <= uneven.gap + evenly.gap
+
+
+def test_correlated_features_cost_few_passes(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 300))
+    for j in range(1, 300):
+        A[:, j] = 0.99 * A[:, j - 1] + np.sqrt(1 - 0.99**2) * A[:, j]
+    b = A[:, ::30] @ rng.standard_normal(10)
+    f, psi = functions.LeastSquares(A, b), penalties.L1(0.01 * np.abs(A.T @ b).max())
+    options = {"method": "auto", "tol": 1e-8, "max_epochs": 5000, "random_state": 0}
+    uneven = minimize(f, psi, **options)
+    even(monkeypatch)
+    evenly = minimize(f, psi, **options)
+    assert uneven.converged
+    assert evenly.converged
+    assert uneven.epochs <= 0.5 * evenly.epochs
+    np.testing.assert_allclose(uneven.fun, evenly.fun, rtol=1e-8)
+
+
+def test_blocks_move_as_a_whole(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 150))
+    A[:, 3:6] = A[:, :3] + 0.01 * rng.standard_normal((300, 3))
+    f, psi = functions.LeastSquares(A, A @ rng.standard_normal(150)), penalties.GroupL2(1.0)
+    seen = []
+    original = Auto.sample
+
+    def sample(self, kept):
+        steps = original(self, kept)
+        seen.append(steps)
+        return steps
+
+    monkeypatch.setattr(Auto, "sample", sample)
+    r = minimize(f, psi, blocks=[3] * 50, method="auto", random_state=0, max_epochs=2000)
+    assert r.converged
+    assert max(s.max() for s in seen) == 49
+    assert max(s.size for s in seen) > 50
+    assert all(np.unique(s).size == 50 for s in seen)
