@@ -143,7 +143,7 @@ def _start(problem: ERM, method: str, x0: Any, mu: float | None) -> tuple[Method
         b = x0.intercept
         if method == x0.method == "auto" and problem.dual_form:  # go on as it ended
             method = "newton" if x0.side == "primal" and newton.applies(problem) else "auto"
-            first = x0.mu
+            first = math.sqrt(x0.mu)  # what it ended with, or none: halfway
         x0 = x0.x if problem.dual_form and method not in FULL else x0.w
     if method in FULL:
         return _full(problem, method, x0, b), np.zeros(1, dtype=np.intp), first
