@@ -102,7 +102,7 @@ def test_losses_that_are_not_smooth(loss):
 def test_it_starts_as_sdca(loss):
     """mu-hat = 1 until the rule has seen two windows."""
     p = problem(loss)
-    a, s = Auto(p.form, np.zeros(p.n), p.n, p.mu), SDCA(p.form, np.zeros(p.n))
+    a, s = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu), SDCA(p.form, np.zeros(p.n))
     order = np.random.default_rng(0).permutation(p.n)
     for _ in range(2):
         a.epoch(order)
@@ -148,7 +148,7 @@ def test_mu_stays_between_the_theorem_and_one():
 def test_pieces_of_a_pass_are_a_pass():
     """The loop cuts long passes into pieces; the rule must not see that."""
     p = problem("logistic", alpha=1e-4)
-    whole, cut = (Auto(p.form, np.zeros(p.n), p.n, p.mu) for _ in range(2))
+    whole, cut = (Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu) for _ in range(2))
     rng = np.random.default_rng(0)
     for _ in range(30):
         order = rng.permutation(p.n)

@@ -20,7 +20,7 @@ def run(p, **options):
     original = Monitor.epoch
 
     def epoch(self, order):
-        sizes.append(np.unique(self.sampled).size)
+        sizes.append(np.unique(self.sweep.indices).size)
         return original(self, order)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +69,7 @@ def test_lasso(loss):
 def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
     p = problem(loss, alpha=1e-2, n=60, d=80, seed=seed)
     tight = solve(p, "apcg" if loss != "hinge" else "sdca", tol=1e-10, max_epochs=50_000)
-    method = Auto(p.form, tight.x.copy(), p.n, p.mu)
+    method = Auto(p.form, tight.x.copy(), np.arange(p.n), p.mu)
     found = certificate.of_dual(p, tight.x)
     kept = Shrinking(p, np.arange(p.n)).after_look(method, found, 1.0)
     left_out = np.setdiff1d(np.arange(p.n), kept)
@@ -82,7 +82,7 @@ def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
 
 def test_putting_coordinates_to_rest_keeps_p_and_q():
     p = problem("smoothed_hinge", alpha=1e-4, n=60, d=30)
-    method = Auto(p.form, np.zeros(p.n), p.n, p.mu, first=1e-2)
+    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu, first=1e-2)
     rng = np.random.default_rng(0)
     for _ in range(5):
         method.epoch(rng.permutation(p.n))
@@ -99,7 +99,7 @@ def test_settling_never_raises_f_and_shortens_the_way_of_x():
     """x comes late to bounds that z is at; it is put there only if D rises by it."""
     X, y = text_like(n=800, d=1200, noise=0.1)
     p = ERM(X, y, "smoothed_hinge", alpha=1e-5)
-    method = Auto(p.form, np.zeros(p.n), p.n, p.mu, first=1e-2)
+    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu, first=1e-2)
     rng, settled = np.random.default_rng(0), 0
     for _ in range(40):
         method.epoch(rng.permutation(p.n))

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from . import _validation as validate
 from ._validation import Index, Vector
+from .methods.sweep import Sweep
 from .result import Status, Trace
 
 #: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
@@ -37,11 +38,8 @@ class Task(Protocol):
         """Whether it steers by its looks, and so has them also when the user wants fewer."""
 
     @property
-    def sampled(self) -> Index:
-        """The steps of a sweep, some blocks maybe more than once; another array if it changes."""
-
-    def shuffled(self, rng: np.random.Generator) -> Index:
-        """Those steps in random order."""
+    def sweep(self) -> Sweep:
+        """The blocks to sample; another object if they change."""
 
     @property
     def steps(self) -> int:
@@ -51,7 +49,7 @@ class Task(Protocol):
         """One step on each block of `order`; gives the passes that a whole order takes."""
 
     def renew(self) -> None:
-        """An epoch is over: what is sampled may change."""
+        """Before each epoch: what is sampled may change."""
 
     def examine(self) -> Check:
         """A look at the present answer."""
@@ -115,17 +113,18 @@ class Options:
         self.rng = validate.generator(self.random_state)
 
     def orders(self, task: Task) -> Iterator[Index]:
-        """The blocks of one epoch after the other: permutations of those that are sampled."""
+        """The blocks of one epoch after the other, from sweeps in random order."""
         rest, of = np.empty(0, dtype=np.intp), None
         while True:
-            sampled, steps = task.sampled, task.steps
+            task.renew()
+            sweep, steps = task.sweep, task.steps
             if self.sampling == "uniform":
-                yield sampled[self.rng.integers(sampled.size, size=steps)]
+                yield sweep.indices[self.rng.integers(sweep.indices.size, size=steps)]
                 continue
-            if sampled is not of:
-                rest, of = rest[np.isin(rest, sampled)], sampled  # what is left of that sweep
+            if sweep is not of:  # what is left of the last one comes first
+                rest, of = rest[np.isin(rest, sweep.indices)], sweep
             while rest.size < steps:
-                new = task.shuffled(self.rng)
+                new = sweep.shuffled(self.rng)
                 rest = np.concatenate([rest, new]) if rest.size else new
             order, rest = rest[:steps], rest[steps:]
             yield order
@@ -191,7 +190,6 @@ class _Loop:
                 self.epoch += passes
                 self.look()
                 raise _Stop(self._status("time_limit"))
-        self.task.renew()
         self.epoch += passes
         self.bar.update(passes)
 

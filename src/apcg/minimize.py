@@ -12,6 +12,7 @@ from .loop import CHUNK, Check, Options, run
 from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.direct import Direct
+from .methods.sweep import Sweep
 from .problem import Composite, settle_zero_blocks
 from .result import Result
 from .sequences import Sequence
@@ -66,7 +67,8 @@ def minimize(
     max_epochs : an epoch is one step for each sampled block, on average.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : epochs between checks; None chooses.
-    sampling : "permutation" (each block once an epoch) or "uniform" (as in the paper's theorems).
+    sampling : "permutation" (each block once an epoch) or "uniform" (as in the paper's theorems);
+        in an epoch of "auto" some may come more often than others.
     callback : called with each check (x, fun, residual, epoch, seconds); a true value stops.
     verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
     time_limit : in seconds.
@@ -96,7 +98,7 @@ def minimize(
     _check_domain(problem, start)
     sampled, start = settle_zero_blocks(problem, start)
     moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
-    stepper = _stepper(moved, start, sequence, method)
+    stepper = _stepper(moved, start, sequence, sampled, method)
     gradient0 = problem.block_norms(problem.gradient(start))
 
     target = options.tol * max(1.0, float(gradient0.max()))
@@ -122,7 +124,7 @@ class _Task:
 
     def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
         self.problem, self.method, self.epoch = problem, method, method.epoch
-        self._all = self.sampled = sampled
+        self._sampled, self.sweep = sampled, Sweep(sampled)
         self.steps = sampled.size
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         self.work = problem.work if problem.compiled else CHUNK * problem.n
@@ -130,14 +132,9 @@ class _Task:
         # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
         self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 
-    def shuffled(self, rng: np.random.Generator) -> Index:
-        sweep = self.method.sweep if isinstance(self.method, Auto) else None
-        return sweep.shuffled(rng) if sweep else rng.permutation(self.sampled)
-
     def renew(self) -> None:
         if isinstance(self.method, Auto):
-            self.method.mark()
-            self.sampled = self.method.sample(self._all)
+            self.sweep = self.method.sample(self._sampled)
 
     def examine(self) -> Check:
         x = self.problem.nearest(self.method.x)
@@ -146,11 +143,11 @@ class _Task:
 
 
 def _stepper(
-    problem: Composite, start: Vector, sequence: Sequence, method: str
+    problem: Composite, start: Vector, sequence: Sequence, sampled: Index, method: str
 ) -> APCG | Auto | Direct:
     if problem.compiled:
         if method == "auto":
-            return Auto(problem, start, sequence.n, sequence.mu)
+            return Auto(problem, start, sampled, sequence.mu)
         return APCG(problem, start, sequence)
     if method == "auto":
         raise TypeError(

@@ -20,6 +20,7 @@ from .methods.choice import Choice
 from .methods.newton import Newton
 from .methods.sdca import SDCA
 from .methods.shrinking import Shrinking
+from .methods.sweep import Sweep
 
 #: A gap below this many roundings of the sums it is a difference of is nothing but rounding.
 _FLOOR = 16 * np.finfo(float).eps
@@ -46,7 +47,7 @@ class Monitor:
         self._pair = choice is not None and problem.dual_form and problem.g.is_quadratic
         self._best_pair: Certificate | None = start
         self.passes = 0.0
-        self._all = self._kept = self.sampled = sampled
+        self._kept, self.sweep = sampled, Sweep(sampled)
         self.steps = sampled.size
         self._choice = choice
         self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
@@ -67,17 +68,15 @@ class Monitor:
         return passes
 
     def renew(self) -> None:
-        """After an epoch: who has moved much is sampled often, who was left out long comes back."""
+        """Before an epoch: the steps of a sweep. An epoch always has about as many nonzeros."""
         if isinstance(self._inner, Auto):
-            self._inner.mark()
             if self._shrinking and self._shrinking.expired(self.passes):
-                self._kept = self._all
-            self._sample(self._inner)
-
-    def shuffled(self, rng: np.random.Generator) -> Index:
-        """The steps of a sweep in random order."""
-        sweep = self._inner.sweep if isinstance(self._inner, Auto) else None
-        return sweep.shuffled(rng) if sweep else rng.permutation(self.sampled)
+                self._kept = self._shrinking.all
+            sweep = self._inner.sample(self._kept)
+            if sweep is not self.sweep:
+                self.sweep, columns = sweep, self.problem.form.f.columns
+                stored = max(columns.stored_in(sweep.indices), 1)
+                self.steps = round(sweep.indices.size * columns.nnz / stored)
 
     @property
     def mu(self) -> float:
@@ -100,10 +99,8 @@ class Monitor:
         if isinstance(self.method, Centred):
             self.method.follow(trusted)
         exhausted = self._exhausted(found)
-        if isinstance(self._inner, Auto):
-            if self._shrinking:
-                self._kept = self._shrinking.after_look(self._inner, found, self.passes)
-            self._sample(self._inner)
+        if self._shrinking and isinstance(self._inner, Auto):
+            self._kept = self._shrinking.after_look(self._inner, found, self.passes)
         if self._pair:
             found = self._with_the_best(found)
         columns = {
@@ -125,14 +122,6 @@ class Monitor:
         )
         self._choose(found)
         return check
-
-    def _sample(self, method: Auto) -> None:
-        """Sample those that are kept from now on; an epoch has as many nonzeros as before."""
-        sweep = method.sample(self._kept)
-        if not np.array_equal(sweep, self.sampled):
-            self.sampled = sweep
-            columns = self.problem.form.f.columns
-            self.steps = round(sweep.size * columns.nnz / max(columns.stored_in(sweep), 1))
 
     def _with_the_best(self, found: Certificate) -> Certificate:
         """The best w and the best x so far, which need not be of one look."""

@@ -69,7 +69,8 @@ def solve(
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
         ("auto" looks at it in between too, to steer by.)
-    sampling : "permutation" (each coordinate once a pass) or "uniform" (as in the theorems).
+    sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
+        sweep of "auto" some coordinates may come more often than others.
     callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
     verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
     time_limit : in seconds.
@@ -143,7 +144,9 @@ def _start(problem: ERM, method: str, x0: Any, mu: float | None) -> tuple[Method
         b = x0.intercept
         if method == x0.method == "auto" and problem.dual_form:  # go on as it ended
             method = "newton" if x0.side == "primal" and newton.applies(problem) else "auto"
-            first = math.sqrt(x0.mu)  # what it ended with, or none: halfway
+            # halfway, in logarithms, from no momentum to what it ended with: that was for
+            # the last digits, and for other visits
+            first = math.sqrt(x0.mu)
         x0 = x0.x if problem.dual_form and method not in FULL else x0.w
     if method in FULL:
         return _full(problem, method, x0, b), np.zeros(1, dtype=np.intp), first
@@ -180,7 +183,7 @@ def _coordinate(
     if method == "sdca":
         made, mu = SDCA(form, start), 1.0
     elif method == "auto":
-        made, mu = Auto(form, start, n, mu, first), first
+        made, mu = Auto(form, start, sampled, mu, first), first
     else:
         sequence = Sequence.choose(n, mu, None)
         made, mu = APCG(form, start, sequence), sequence.mu

@@ -57,8 +57,9 @@ cdef class Model:
 cdef class State:
     """The implicit iterate: z = v + t u, x = v + (t + s) u, and gamma_k.
 
-    pq[:, 0] is p = A u and pq[:, 1] is q = A v less the shift. n is the number of blocks that are
-    sampled. `work` is room for two copies of the largest block. pq is aligned to 16 bytes.
+    pq[:, 0] is p = A u and pq[:, 1] is q = A v less the shift. 1/n is the probability of the blocks
+    that are stepped on next. `work` is room for two copies of the largest block. pq is aligned to
+    16 bytes.
     """
 
     cdef public double[::1] u, v, work

@@ -4,17 +4,20 @@ Where mu-hat is at most the convexity that the problem really has, momentum give
 sqrt(mu-hat) a pass. Where it is larger, the method is over-damped and the rate is about
 mu_eff/sqrt(mu-hat). So the observed rate c tells mu_eff = c sqrt(mu-hat): *follow the rate*.
 
-F is looked at every w = ceil(WINDOW/sqrt(mu-hat)) passes, which costs O(n + d). Let S1 be its fall
-in the last w passes and S2 in the w before, and c = log(S2/S1)/w. Then
+F is looked at every w = ceil(WINDOW/sqrt(mu-hat)) sweeps, which costs O(n + d). Let S1 be its fall
+in the last w sweeps and S2 in the w before, and c = log(S2/S1)/w. Then
 
     c < SAFE sqrt(mu-hat)   mu-hat <- SHRINK c sqrt(mu-hat), but not below mu-hat/STEEPEST at a time
-                            (c is noisy), and never below the mu of the theorem
+                            (c is noisy; less where more steps on a few coordinates may be the
+                            cure), and never below the mu of the theorem
     c about sqrt(mu-hat)    (SAFE to LIMITED times it) PATIENCE times running: momentum, not the
                             problem, limits the rate, and mu-hat <- RAISE mu-hat
     c <= 0                  mu-hat <- mu-hat/2, unless F did not fall at all: that says nothing
     F has risen             restart (z = x) with RAISE mu-hat
 
 and new windows begin. The state changes mu between steps without touching a vector.
+
+Once there is momentum, coordinates that move much are sampled more often: `sweep.py`.
 """
 
 from __future__ import annotations
@@ -27,13 +30,16 @@ from .._validation import Index, Mask, Vector
 from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
-from .rates import Sweep
+from .sweep import Sweep
 
 WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
 SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 
-#: A window has at least so many steps, and uneven sampling so many coordinates: two tell little.
+#: Fewer steps than this tell no rate, and fewer coordinates not which of them are slow.
 FEWEST = 20
+
+#: r_i is at most this over sqrt(mu-hat): with r_i, i has the momentum of mu-hat/r_i^2.
+UNEVEN = 8.0
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -43,22 +49,18 @@ class Auto:
     """APCG, the present mu-hat, and the values of F at the looks since it was set."""
 
     def __init__(
-        self, problem: Composite, x0: Vector, n: int, least: float, first: float = 1.0
+        self, problem: Composite, x0: Vector, sampled: Index, least: float, first: float = 1.0
     ) -> None:
         self.problem = problem
         self.least = min(max(least, LEAST), 1.0)
-        first = max(first, self.least)
-        self._apcg = APCG(problem, x0, Sequence(n, first, first))
+        #: mu-hat
+        self.mu = max(first, self.least)
+        self.sweep = Sweep(sampled)
         self.restarts = 0
-        self._n, self._sweeps, self._limited = n, 0.0, 0
+        self._apcg = APCG(problem, x0, Sequence(max(sampled.size, 1), self.mu, self.mu))
+        self._sweeps, self._limited = 0.0, 0
         self._values = [self._value()]
-        self._last, self._moved = x0, np.zeros(problem.n)
-        self.sweep: Sweep | None = None  # if sampling is uneven
-
-    @property
-    def mu(self) -> float:
-        """mu-hat"""
-        return float(self._apcg.state.mu)
+        self._last = x0
 
     @property
     def x(self) -> Vector:
@@ -85,27 +87,26 @@ class Auto:
 
     def epoch(self, order: Index) -> int:
         """One step on each coordinate of `order`; the rule is applied at the end of a window."""
+        n = max(self.sweep.indices.size, 1)
         while order.size:
-            window = max(math.ceil(WINDOW / math.sqrt(self.mu)), FEWEST / self._n)
-            left = math.ceil((window - self._sweeps) * self._n - 1e-6)
+            window = max(math.ceil(WINDOW / math.sqrt(self.mu)), FEWEST / n)
+            left = math.ceil((window - self._sweeps) * n - 1e-6)
             part, order = np.split(order, [max(left, 1)])
-            self._steps(part)
-            self._sweeps += part.size / self._n
+            self._steps(part, n)
+            self._sweeps += part.size / n
             if part.size >= left:
                 self._values.append(self._value())
                 self._follow_the_rate(self._sweeps)
                 self._sweeps = 0.0
         return 1
 
-    def _steps(self, order: Index) -> None:
-        if self.sweep is None:
-            self._apcg.epoch(order)
-            return
-        state, mu = self._apcg.state, self.mu
-        for rate, part in self.sweep.runs(order):
-            state.n, state.mu, state.gamma = self._n / rate, mu / rate**2, mu / rate**2
+    def _steps(self, order: Index, n: int) -> None:
+        """Algorithm 2 with n/r for n and mu-hat/r^2 for mu."""
+        state = self._apcg.state
+        for r, part in self.sweep.runs(order):
+            state.n, state.mu = n / r, self.mu / r**2
+            state.gamma = state.mu
             self._apcg.epoch(part)
-        state.n, state.mu, state.gamma = self._n, mu, mu
 
     def put(self, which: Mask, values: Vector) -> None:
         """x_i = z_i = values_i for those."""
@@ -123,20 +124,15 @@ class Auto:
         """F has changed by so much, not by steps: that is no part of the rate."""
         self._values = [value + change for value in self._values]
 
-    def mark(self) -> None:
-        """Take down how far each block has come since the last time, in the norm of L."""
+    def sample(self, kept: Index) -> Sweep:
+        """Sample these from now on, those that have moved most since the last time most often."""
         x, p = self.x, self.problem
-        self._moved, self._last = p.block_norms(x - self._last) * np.sqrt(p.L), x
-
-    def sample(self, kept: Index) -> Index:
-        """Sample these from now on; gives the steps of a sweep, in which some may come often."""
-        self.sweep, steps = None, kept
-        if self.mu < 1 and kept.size >= FEWEST:
-            sweep = Sweep(kept, self._moved)
-            if sweep.highest > 1:
-                self.sweep, steps = sweep, sweep.steps
-        self._apcg.state.n = self._n = steps.size
-        return steps
+        moved, self._last = p.block_norms(x - self._last) * np.sqrt(p.L), x
+        uneven = self.mu < 1 and kept.size >= FEWEST
+        sweep = Sweep(kept, moved if uneven else None, UNEVEN / math.sqrt(self.mu))
+        if sweep.highest > 1 or not np.array_equal(sweep.indices, self.sweep.indices):
+            self.sweep = sweep
+        return self.sweep
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""
@@ -167,10 +163,9 @@ class Auto:
 
     @property
     def _steepest(self) -> float:
-        """How far mu-hat may fall at a time: less if what is slow may be but a few coordinates."""
-        return max(GENTLE, STEEPEST / self.sweep.highest) if self.sweep else STEEPEST
+        """How far mu-hat may fall at a time: less where more steps on a few may be the cure."""
+        return max(GENTLE, STEEPEST / self.sweep.highest)
 
     def _set(self, mu: float) -> None:
-        state = self._apcg.state
-        state.mu = state.gamma = min(max(mu, self.least), 1.0)
+        self.mu = min(max(mu, self.least), 1.0)
         self._values = self._values[-1:]

@@ -1,4 +1,4 @@
-"""Algorithms 1, 2 and 3 exactly as printed, the unaccelerated method, and uneven sampling.
+"""Algorithms 1, 2 and 3 and the unaccelerated method as printed; Algorithm 2 with uneven sampling.
 
 Dense NumPy, full vectors at every step: for reading beside the paper and for testing the efficient
 forms, and for an f or Psi that only Python knows. `problem` is anything with
@@ -61,13 +61,13 @@ def algorithm_2(problem: Any, x0: Vector, mu: float, indices: Iterable[int]) -> 
         yield x, y, z
 
 
-def uneven(problem: Any, x0: Vector, mu: float, rates: Vector, indices: Iterable[int]) -> Iterates:
-    """Algorithm 2 with block i in rates_i of sum(rates) steps: see `methods/rates.py`."""
-    total = float(np.sum(rates))
+def uneven(problem: Any, x0: Vector, mu: float, visits: Vector, indices: Iterable[int]) -> Iterates:
+    """Algorithm 2 with block i in visits_i of sum(visits) steps: see `methods/sweep.py`."""
+    total = float(np.sum(visits))
     alpha = sqrt(mu) / total
     x, z = x0.copy(), x0.copy()
     for i in indices:
-        p = rates[i] / total
+        p = visits[i] / total
         y = (x + alpha * z) / (1 + alpha)
         centre = (1 - alpha) * z + alpha * y
         z = centre.copy()

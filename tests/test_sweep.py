@@ -11,29 +11,32 @@ from hypothesis import strategies as st
 from test_theorem1 import CASES, SMALL, STRONG
 
 from apcg import ERM, functions, minimize, penalties, solve, theory
-from apcg.methods import rates, reference
+from apcg.loop import Options
+from apcg.methods import auto, reference, sweep
 from apcg.methods.auto import Auto
-from apcg.methods.rates import HIGHEST, Sweep
+from apcg.methods.sweep import HIGHEST, Sweep, visits
+from apcg.problem import Composite
 
 moves = st.lists(st.floats(0, 1e100), min_size=1, max_size=60).map(np.array)
 
 
-@given(moves)
-def test_rates(moved):
-    r = rates.rates(moved)
+@given(moves, st.floats(0.1, 40))
+def test_visits(moved, most):
+    r = visits(moved, most)
+    most = max(1, min(most, HIGHEST))
     assert ((r & (r - 1)) == 0).all()
     assert r.min() >= 1
-    assert r.max() <= HIGHEST
+    assert r.max() <= most
     assert r.sum() <= 2 * r.size
     if moved.mean() > 0:
-        order = np.argsort(moved)
-        assert (np.diff(r[order]) >= 0).all()
-        assert (r <= np.maximum(1, moved / moved.mean() * (1 + 1e-12))).all()
+        wanted = np.clip(moved / moved.mean(), 1, most)
+        assert (r <= wanted * (1 + 1e-12)).all()
+        assert (2 * r > wanted * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, np.inf, np.nan])
-def test_who_move_alike_are_sampled_alike(value):
-    assert (rates.rates(np.full(30, value)) == 1).all()
+def test_who_move_alike_are_visited_alike(value):
+    assert (visits(np.full(30, value)) == 1).all()
 
 
 def lively(n=400):
@@ -43,48 +46,70 @@ def lively(n=400):
     return Sweep(kept, np.exp(3 * rng.standard_normal(n))), kept
 
 
-def test_a_sweep_has_every_coordinate_as_often_as_its_rate():
-    sweep, kept = lively()
-    assert sweep.highest == HIGHEST
-    order = sweep.shuffled(np.random.default_rng(1))
-    np.testing.assert_array_equal(np.bincount(order, minlength=400)[kept], sweep.rate[kept])
-    assert order.size == sweep.steps.size == sweep.rate[kept].sum()
+def test_a_sweep_has_all_visits():
+    lot, kept = lively()
+    assert lot.highest == HIGHEST
+    order = lot.shuffled(np.random.default_rng(1))
+    np.testing.assert_array_equal(np.bincount(order, minlength=400)[kept], lot.visits[kept])
+    assert order.size == lot.indices.size == lot.visits[kept].sum()
     # one in each 1/r_i of the sweep, up to how unevenly the others fall
     where = np.arange(order.size) / order.size
-    for i in kept[sweep.rate[kept] == HIGHEST]:
-        visits = where[order == i]
+    for i in kept[lot.visits[kept] == HIGHEST]:
+        found = where[order == i]
         slots = np.arange(HIGHEST) / HIGHEST
-        assert (visits > slots - 0.1).all()
-        assert (visits < slots + 1 / HIGHEST + 0.1).all()
+        assert (found > slots - 0.1).all()
+        assert (found < slots + 1 / HIGHEST + 0.1).all()
 
 
-@given(st.integers(0, 1500), st.integers(0, 100))
-def test_runs_are_the_order_in_parts_of_one_rate(size, seed):
-    sweep, _ = lively()
-    order = np.random.default_rng(seed).choice(sweep.steps, size)
-    parts = list(sweep.runs(order))
-    for rate, part in parts:
-        assert part.size
-        assert (sweep.rate[part] == rate).all()
-    together = np.concatenate([part for _, part in parts]) if parts else order
-    slot = sweep.steps.size // HIGHEST
+@given(st.integers(1, 1500), st.integers(0, 100))
+def test_runs_are_the_order_in_parts_of_one_r(size, seed):
+    lot, _ = lively()
+    order = np.random.default_rng(seed).choice(lot.indices, size)
+    parts = list(lot.runs(order))
+    slot = lot.indices.size // HIGHEST
+    assert len(parts) <= 5 * (size // slot + 1)  # there are five powers of two
+    for r, part in parts:
+        assert (lot.visits[part] == r).all()
+    together = np.concatenate([part for _, part in parts])
     for start in range(0, size, slot):
         np.testing.assert_array_equal(
             np.sort(together[start : start + slot]), np.sort(order[start : start + slot])
         )
 
 
+class Changing:
+    """A task whose sweep changes before each epoch."""
+
+    def __init__(self, sweeps, steps):
+        self._sweeps, self.steps = iter(sweeps), steps
+
+    def renew(self):
+        self.sweep = next(self._sweeps)
+
+
+def test_what_is_left_of_a_sweep_comes_first():
+    """Unless it is not sampled any more; so nobody waits long."""
+    first, then = Sweep(np.arange(10)), Sweep(np.arange(5, 15))
+    orders = Options(random_state=0).orders(Changing([first, then, then], 6))
+    one, two, three = (next(orders) for _ in range(3))
+    assert np.isin(one, first.indices).all()
+    left = np.setdiff1d(first.indices, one)
+    left = left[left >= 5]
+    np.testing.assert_array_equal(np.sort(two[: left.size]), left)
+    after = np.concatenate([two[left.size :], three])[:10]
+    np.testing.assert_array_equal(np.sort(after), np.arange(5, 15))
+
+
 # ---- the step ------------------------------------------------------------------------------------
 
 
 def uneven_auto(form, x0, mu, r, monkeypatch):
-    """Auto with these rates, and with a mu-hat that stays."""
-    monkeypatch.setattr(rates, "rates", lambda moved: r)
-    monkeypatch.setattr("apcg.methods.auto.FEWEST", 1)
-    method = Auto(form, x0, form.n, mu, mu)
-    method.sample(np.arange(form.n))
+    """Auto with these visits, and with a mu-hat that stays."""
+    monkeypatch.setattr(sweep, "visits", lambda moved, most: r)
+    monkeypatch.setattr(auto, "FEWEST", 1)
+    method = Auto(form, x0, np.arange(form.n), mu, mu)
+    assert method.sample(np.arange(form.n)).highest == r.max()
     method._follow_the_rate = lambda w: None
-    assert method.sweep is not None
     return method
 
 
@@ -104,7 +129,7 @@ def test_the_step_is_that_of_the_textbook(loss, penalty, monkeypatch):
     assert np.abs(x).max() > 1e-3
 
 
-def test_with_all_rates_one_it_is_algorithm_2():
+def test_with_one_visit_to_each_it_is_algorithm_2():
     form = problem("logistic", alpha=1e-3).form
     order = np.random.default_rng(0).integers(form.n, size=100)
     x0, ones = np.zeros(form.n), np.ones(form.n)
@@ -147,6 +172,31 @@ def test_theorem_1_over_all_index_sequences(name):
     assert (mean <= bound(case, r, mu, R0, np.arange(1, steps + 1)) * (1 + 1e-9)).all()
 
 
+def test_even_sampling_breaks_that_bound():
+    """So the bound is not so loose that anything would pass: here mu_r is much larger than mu."""
+    rng = np.random.default_rng(0)
+    A = np.eye(12)
+    A[:2, :2] = [[1, 0.99], [0, np.sqrt(1 - 0.99**2)]]  # two columns that are nearly the same
+    x = rng.standard_normal(12)
+    f = functions.LeastSquares(A, A @ x)
+    p, r = Composite(f, penalties.Zero(), 12), np.where(np.arange(12) < 2, 8, 1)
+    H = A.T @ A
+    mu, even = (float(np.linalg.eigvalsh(H * np.outer(s, s))[0]) for s in (r, np.ones(12)))
+    assert mu > 50 * even
+    x0 = np.zeros(12)
+    x0[:2] = 10 * np.array([1, -1])
+    R0 = np.sqrt(np.sum((x0 - x) ** 2 / r**2))
+    steps, values = 40 * r.sum(), {}
+    for name, run, sampled in (
+        ("uneven", lambda i: reference.uneven(p, x0, mu, r, i), np.repeat(np.arange(12), r)),
+        ("even", lambda i: reference.algorithm_2(p, x0, even, i), np.arange(12)),
+    ):
+        last = [reference.take(run(rng.choice(sampled, steps)), steps)[-1][0] for _ in range(20)]
+        values[name] = np.mean([p.value(point) for point in last])
+    limit = theory.apcg_bound(int(r.sum()), mu, mu, steps, gap0=p.value(x0), R0=R0)
+    assert values["uneven"] <= limit < values["even"]
+
+
 @pytest.mark.parametrize("name", STRONG)
 def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
     case = CASES[name]
@@ -173,8 +223,8 @@ def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
 # ---- what it brings ------------------------------------------------------------------------------
 
 
-def even(monkeypatch):
-    monkeypatch.setattr(rates, "rates", lambda moved: np.ones(moved.size, dtype=np.intp))
+def sample_evenly(monkeypatch):
+    monkeypatch.setattr(sweep, "visits", lambda moved, most: np.ones(moved.size, dtype=np.intp))
 
 
 def with_near_duplicates(n=1500, d=2500, pairs=60, noise=0.02):
@@ -193,7 +243,7 @@ def test_near_duplicates_cost_few_passes(loss, sampling, monkeypatch):
     p = ERM(*with_near_duplicates(), loss, alpha=1e-7)
     options = {"max_epochs": 3000, "check_every": 1, "random_state": 0, "sampling": sampling}
     uneven = solve(p, **options)
-    even(monkeypatch)
+    sample_evenly(monkeypatch)
     evenly = solve(p, **options)
     assert uneven.converged
     assert evenly.converged
@@ -211,7 +261,7 @@ def test_correlated_features_cost_few_passes(monkeypatch):
     f, psi = functions.LeastSquares(A, b), penalties.L1(0.01 * np.abs(A.T @ b).max())
     options = {"method": "auto", "tol": 1e-8, "max_epochs": 5000, "random_state": 0}
     uneven = minimize(f, psi, **options)
-    even(monkeypatch)
+    sample_evenly(monkeypatch)
     evenly = minimize(f, psi, **options)
     assert uneven.converged
     assert evenly.converged
@@ -219,22 +269,49 @@ def test_correlated_features_cost_few_passes(monkeypatch):
     np.testing.assert_allclose(uneven.fun, evenly.fun, rtol=1e-8)
 
 
-def test_blocks_move_as_a_whole(monkeypatch):
+@pytest.mark.parametrize("blocks", [None, [3] * 50])
+def test_how_far_blocks_have_moved(blocks, monkeypatch):
+    """In the norm of L, since the last time; and blocks are sampled unevenly too."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((300, 150))
+    A = rng.standard_normal((300, 150)) * np.geomspace(1, 10, 150)
     A[:, 3:6] = A[:, :3] + 0.01 * rng.standard_normal((300, 3))
     f, psi = functions.LeastSquares(A, A @ rng.standard_normal(150)), penalties.GroupL2(1.0)
-    seen = []
+    if blocks is None:
+        psi = penalties.L1(1.0)
+    points, made = [np.zeros(150)], []
     original = Auto.sample
 
     def sample(self, kept):
-        steps = original(self, kept)
-        seen.append(steps)
-        return steps
+        found = original(self, kept)
+        points.append(self.x)
+        made.append((self.mu, found))
+        return found
 
     monkeypatch.setattr(Auto, "sample", sample)
-    r = minimize(f, psi, blocks=[3] * 50, method="auto", random_state=0, max_epochs=2000)
+    options = {"method": "auto", "random_state": 0, "max_epochs": 2000, "tol": 1e-8}
+    r = minimize(f, psi, np.zeros(150), blocks=blocks, **options)
     assert r.converged
-    assert max(s.max() for s in seen) == 49
-    assert max(s.size for s in seen) > 50
-    assert all(np.unique(s).size == 50 for s in seen)
+    n, sizes = len(r.L), blocks or [1] * 150
+    starts = np.cumsum([0, *sizes[:-1]])
+    uneven = 0
+    for before, after, (mu, found) in zip(points, points[1:], made, strict=False):
+        assert np.unique(found.indices).size == n
+        moved = np.sqrt(np.add.reduceat((after - before) ** 2, starts) * r.L)
+        if mu < 1 and moved.any():
+            expected = visits(moved, auto.UNEVEN / np.sqrt(mu))
+            np.testing.assert_array_equal(np.bincount(found.indices), expected)
+            uneven += expected.max() > 1
+    assert uneven > 3
+
+
+def test_mu_falls_gently_where_sampling_is_uneven():
+    p = problem("logistic", n=60)
+    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), 1e-9, 0.5)
+    assert method._steepest == auto.STEEPEST
+    method.epoch(np.array([3, 3, 3]))
+    method.sample(np.arange(p.n))
+    assert method.sweep.highest >= 4
+    assert auto.GENTLE <= method._steepest < auto.STEEPEST
+    before = method.mu
+    method._adjust(1e-6, np.sqrt(before))
+    assert method.mu == before / max(auto.GENTLE, auto.STEEPEST / method.sweep.highest)
