@@ -12,7 +12,7 @@ from test_theorem1 import CASES, SMALL, STRONG
 
 from apcg import ERM, functions, minimize, penalties, solve, theory
 from apcg.loop import Options
-from apcg.methods import auto, reference, sweep
+from apcg.methods import auto, reference
 from apcg.methods.auto import Auto
 from apcg.methods.sweep import HIGHEST, Sweep, visits
 from apcg.problem import Composite
@@ -20,35 +20,43 @@ from apcg.problem import Composite
 moves = st.lists(st.floats(0, 1e100), min_size=1, max_size=60).map(np.array)
 
 
-@given(moves, st.floats(0.1, 40))
-def test_visits(moved, most):
-    r = visits(moved, most)
+@given(moves, st.floats(0.1, 40), st.integers(0, 1000))
+def test_visits(moved, most, seed):
+    lengths = np.random.default_rng(seed).integers(1, 100, moved.size).astype(float)
+    r = visits(moved, lengths, most)
     most = max(1, min(most, HIGHEST))
     assert ((r & (r - 1)) == 0).all()
     assert r.min() >= 1
     assert r.max() <= most
-    assert r.sum() <= 2 * r.size
-    if moved.mean() > 0:
-        wanted = np.clip(moved / moved.mean(), 1, most)
+    assert lengths @ r <= 2 * lengths.sum()
+    mean = np.average(moved, weights=lengths)
+    if mean > 0:
+        wanted = np.clip(moved / mean, 1, most)
         assert (r <= wanted * (1 + 1e-12)).all()
         assert (2 * r > wanted * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, np.inf, np.nan])
 def test_who_move_alike_are_visited_alike(value):
-    assert (visits(np.full(30, value)) == 1).all()
+    assert (visits(np.full(30, value), np.ones(30)) == 1).all()
 
 
 def lively(n=400):
     """A sweep over two thirds of n coordinates, a few of which move much."""
     rng = np.random.default_rng(0)
     kept = np.flatnonzero(np.arange(n) % 3 > 0)
-    return Sweep(kept, np.exp(3 * rng.standard_normal(n))), kept
+    lengths = rng.integers(1, 9, n).astype(float)
+    r = visits(np.exp(3 * rng.standard_normal(kept.size)), lengths[kept])
+    return Sweep(kept, lengths, r), lengths
 
 
 def test_a_sweep_has_all_visits():
-    lot, kept = lively()
+    lot, lengths = lively()
+    kept = np.unique(lot.indices)
+    assert kept.size == 266
     assert lot.highest == HIGHEST
+    # so many steps make a pass
+    assert lot.steps == pytest.approx(lengths.sum() / lengths[lot.indices].mean(), abs=1)
     order = lot.shuffled(np.random.default_rng(1))
     np.testing.assert_array_equal(np.bincount(order, minlength=400)[kept], lot.visits[kept])
     assert order.size == lot.indices.size == lot.visits[kept].sum()
@@ -80,8 +88,8 @@ def test_runs_are_the_order_in_parts_of_one_r(size, seed):
 class Changing:
     """A task whose sweep changes before each epoch."""
 
-    def __init__(self, sweeps, steps):
-        self._sweeps, self.steps = iter(sweeps), steps
+    def __init__(self, sweeps):
+        self._sweeps = iter(sweeps)
 
     def renew(self):
         self.sweep = next(self._sweeps)
@@ -90,7 +98,8 @@ class Changing:
 def test_what_is_left_of_a_sweep_comes_first():
     """Unless it is not sampled any more; so nobody waits long."""
     first, then = Sweep(np.arange(10)), Sweep(np.arange(5, 15))
-    orders = Options(random_state=0).orders(Changing([first, then, then], 6))
+    first.steps = then.steps = 6
+    orders = Options(random_state=0).orders(Changing([first, then, then]))
     one, two, three = (next(orders) for _ in range(3))
     assert np.isin(one, first.indices).all()
     left = np.setdiff1d(first.indices, one)
@@ -105,9 +114,9 @@ def test_what_is_left_of_a_sweep_comes_first():
 
 def uneven_auto(form, x0, mu, r, monkeypatch):
     """Auto with these visits, and with a mu-hat that stays."""
-    monkeypatch.setattr(sweep, "visits", lambda moved, most: r)
+    monkeypatch.setattr(auto, "visits", lambda moved, lengths, most: r)
     monkeypatch.setattr(auto, "FEWEST", 1)
-    method = Auto(form, x0, np.arange(form.n), mu, mu)
+    method = Auto(form, x0, np.arange(form.n), mu / 10, mu)
     assert method.sample(np.arange(form.n)).highest == r.max()
     method._follow_the_rate = lambda w: None
     return method
@@ -224,7 +233,9 @@ def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
 
 
 def sample_evenly(monkeypatch):
-    monkeypatch.setattr(sweep, "visits", lambda moved, most: np.ones(moved.size, dtype=np.intp))
+    monkeypatch.setattr(
+        auto, "visits", lambda moved, lengths, most: np.ones_like(moved, dtype=np.intp)
+    )
 
 
 def with_near_duplicates(n=1500, d=2500, pairs=60, noise=0.02):
@@ -298,10 +309,37 @@ def test_how_far_blocks_have_moved(blocks, monkeypatch):
         assert np.unique(found.indices).size == n
         moved = np.sqrt(np.add.reduceat((after - before) ** 2, starts) * r.L)
         if mu < 1 and moved.any():
-            expected = visits(moved, auto.UNEVEN / np.sqrt(mu))
+            expected = visits(moved, np.asarray(sizes) * 300.0, auto.UNEVEN / np.sqrt(mu))
             np.testing.assert_array_equal(np.bincount(found.indices), expected)
             uneven += expected.max() > 1
     assert uneven > 3
+
+
+def test_dense_rows_are_not_visited_too_often(monkeypatch):
+    """A visit costs its nonzeros: three rows that are very long must not have most of them."""
+    rng = np.random.default_rng(0)
+    short = sp.random_array((500, 2000), density=0.004, rng=rng, format="csr")
+    X = sp.csr_array(sp.vstack([short, 0.3 * rng.standard_normal((3, 2000))]))
+    p = ERM(X, rng.standard_normal(503), "squared", alpha=1e-3)
+    costs = []
+    original = Auto.sample
+
+    def sample(self, kept):
+        found = original(self, kept)
+        costs.append(found.indices.size / found.steps)
+        return found
+
+    monkeypatch.setattr(Auto, "sample", sample)
+    assert solve(p, max_epochs=500, random_state=0).converged
+    assert max(costs) <= 2.01
+
+
+def test_at_the_mu_of_the_theorem_sampling_is_even():
+    p = problem("logistic", n=60)
+    for first, uneven in ((1.5e-3, False), (2.5e-3, True)):
+        method = Auto(p.form, np.zeros(p.n), np.arange(p.n), 1e-3, first)
+        method.epoch(np.array([3, 3, 3]))
+        assert (method.sample(np.arange(p.n)).highest > 1) == uneven
 
 
 def test_mu_falls_gently_where_sampling_is_uneven():

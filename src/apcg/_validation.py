@@ -109,11 +109,12 @@ class Columns:
             out += rows.T @ (weight[part, None] * rows)
         return out, 0.5 * kept.size * d * (d + 1)
 
-    def stored_in(self, coordinates: Index) -> int:
-        """How many numbers are stored of the columns with these numbers."""
+    @cached_property
+    def lengths(self) -> Vector:
+        """How many numbers are stored of each column."""
         if self.indptr.size:
-            return int(np.sum(np.diff(self.indptr)[coordinates]))
-        return int(coordinates.size * self.n_rows)
+            return np.diff(self.indptr).astype(np.float64)
+        return np.full(self.n_coordinates, float(self.n_rows))
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""

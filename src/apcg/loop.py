@@ -41,10 +41,6 @@ class Task(Protocol):
     def sweep(self) -> Sweep:
         """The blocks to sample; another object if they change."""
 
-    @property
-    def steps(self) -> int:
-        """How many steps an epoch has."""
-
     def epoch(self, order: Index) -> int:
         """One step on each block of `order`; gives the passes that a whole order takes."""
 
@@ -117,7 +113,7 @@ class Options:
         rest, of = np.empty(0, dtype=np.intp), None
         while True:
             task.renew()
-            sweep, steps = task.sweep, task.steps
+            sweep, steps = task.sweep, task.sweep.steps
             if self.sampling == "uniform":
                 yield sweep.indices[self.rng.integers(sweep.indices.size, size=steps)]
                 continue

@@ -125,7 +125,6 @@ class _Task:
     def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
         self.problem, self.method, self.epoch = problem, method, method.epoch
         self._sampled, self.sweep = sampled, Sweep(sampled)
-        self.steps = sampled.size
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         self.work = problem.work if problem.compiled else CHUNK * problem.n
         self.needs_looks = False

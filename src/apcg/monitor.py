@@ -48,7 +48,6 @@ class Monitor:
         self._best_pair: Certificate | None = start
         self.passes = 0.0
         self._kept, self.sweep = sampled, Sweep(sampled)
-        self.steps = sampled.size
         self._choice = choice
         self._shrinking = Shrinking(problem, sampled) if shrinking.applies(problem) else None
         self._take(method, mu)
@@ -64,19 +63,15 @@ class Monitor:
     def epoch(self, order: Index) -> int:
         """An epoch of the method; gives the passes over the data that it takes."""
         passes = self.method.epoch(order)
-        self.passes += passes * order.size / max(self.steps, 1)
+        self.passes += passes * order.size / max(self.sweep.steps, 1)
         return passes
 
     def renew(self) -> None:
-        """Before an epoch: the steps of a sweep. An epoch always has about as many nonzeros."""
+        """Before an epoch: who comes back, and who has moved much."""
         if isinstance(self._inner, Auto):
             if self._shrinking and self._shrinking.expired(self.passes):
                 self._kept = self._shrinking.all
-            sweep = self._inner.sample(self._kept)
-            if sweep is not self.sweep:
-                self.sweep, columns = sweep, self.problem.form.f.columns
-                stored = max(columns.stored_in(sweep.indices), 1)
-                self.steps = round(sweep.indices.size * columns.nnz / stored)
+            self.sweep = self._inner.sample(self._kept)
 
     @property
     def mu(self) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,12 @@ class Composite:
         if self.scalar:
             return np.abs(x)
         return np.sqrt(np.add.reduceat(x[self.members] ** 2, self.starts[:-1]))
+
+    @cached_property
+    def lengths(self) -> Vector:
+        """How many numbers are stored of the columns of each block."""
+        lengths: Vector = self.f.columns.lengths
+        return lengths if self.scalar else np.add.reduceat(lengths[self.members], self.starts[:-1])
 
     def per_coordinate(self, per_block: Vector) -> Vector:
         """A number for each block, repeated over its coordinates."""

@@ -30,7 +30,7 @@ from .._validation import Index, Mask, Vector
 from ..problem import Composite
 from ..sequences import Sequence
 from .apcg import APCG
-from .sweep import Sweep
+from .sweep import Sweep, visits
 
 WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
 SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
@@ -38,8 +38,9 @@ SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 #: Fewer steps than this tell no rate, and fewer coordinates not which of them are slow.
 FEWEST = 20
 
-#: r_i is at most this over sqrt(mu-hat): with r_i, i has the momentum of mu-hat/r_i^2.
-UNEVEN = 8.0
+#: r_i is at most this over sqrt(mu-hat): with r_i, i has the momentum of mu-hat/r_i^2. And r = 1 if
+#: mu-hat is down to FLOOR times the mu of the theorem: what is slow is then not a few coordinates.
+UNEVEN, FLOOR = 8.0, 2.0
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -128,10 +129,13 @@ class Auto:
         """Sample these from now on, those that have moved most since the last time most often."""
         x, p = self.x, self.problem
         moved, self._last = p.block_norms(x - self._last) * np.sqrt(p.L), x
-        uneven = self.mu < 1 and kept.size >= FEWEST
-        sweep = Sweep(kept, moved if uneven else None, UNEVEN / math.sqrt(self.mu))
-        if sweep.highest > 1 or not np.array_equal(sweep.indices, self.sweep.indices):
-            self.sweep = sweep
+        r = None
+        if FLOOR * self.least < self.mu < 1 and kept.size >= FEWEST:
+            r = visits(moved[kept], p.lengths[kept], UNEVEN / math.sqrt(self.mu))
+        if r is not None and r.max() > 1:
+            self.sweep = Sweep(kept, p.lengths, r)
+        elif not np.array_equal(kept, self.sweep.indices):
+            self.sweep = Sweep(kept, p.lengths)
         return self.sweep
 
     def _value(self) -> float:

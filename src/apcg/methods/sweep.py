@@ -18,7 +18,8 @@ To the kernels that is the step of Algorithm 2 with N/r_i for n and mu_r/r_i^2 f
 same alpha, exactly so because r_i is a power of two. So a sweep is run in parts of one r each.
 
 r_i is how far x_i has come in the last epoch, in the norm of L, over the mean of that, from 1 to
-HIGHEST: a sweep is at most twice as long as it was, and r = 1 if all coordinates move alike.
+HIGHEST. The mean is weighted by the lengths of the columns, so that a sweep takes at most twice as
+long as before; and r = 1 if all coordinates move alike.
 """
 
 from __future__ import annotations
@@ -33,14 +34,20 @@ HIGHEST = 16
 
 
 class Sweep:
-    """The steps of a sweep over the blocks `kept`: one on each, or more where x has moved more."""
+    """The steps of a sweep over the blocks `kept`: one on each, or r_i of them.
 
-    def __init__(self, kept: Index, moved: Vector | None = None, most: float = HIGHEST) -> None:
-        r = np.ones(kept.size, dtype=np.intp) if moved is None else visits(moved[kept], most)
-        self.highest = int(r.max(initial=1))
-        self.indices = np.repeat(kept, r) if self.highest > 1 else kept
-        if moved is not None and self.highest > 1:
-            self.visits = np.ones(moved.size, dtype=np.intp)
+    `steps` of them make a pass, by the lengths of the columns of all blocks.
+    """
+
+    def __init__(self, kept: Index, lengths: Vector | None = None, r: Index | None = None) -> None:
+        self.highest = 1 if r is None else int(r.max(initial=1))
+        self.indices = kept if r is None else np.repeat(kept, r)
+        self.steps = kept.size
+        if lengths is not None:
+            own = float(np.sum(lengths[self.indices]))
+            self.steps = round(self.indices.size * float(np.sum(lengths)) / max(own, 1.0))
+        if lengths is not None and r is not None:
+            self.visits = np.ones(lengths.size, dtype=np.intp)
             self.visits[kept] = r
             # which visit to its block a step is, from 0
             self._visit = np.arange(self.indices.size) - np.repeat(np.cumsum(r) - r, r)
@@ -64,9 +71,9 @@ class Sweep:
             yield int(self.visits[part[0]]), part
 
 
-def visits(moved: Vector, most: float = HIGHEST) -> Index:
-    """r, from how far each block has moved; no r_i is above `most`."""
-    mean = float(np.mean(moved))
+def visits(moved: Vector, lengths: Vector, most: float = HIGHEST) -> Index:
+    """r, from how far blocks have moved and the lengths of their columns; at most `most`."""
+    mean = float(np.sum(lengths * moved)) / max(float(np.sum(lengths)), 1.0)
     if not 0 < mean < np.inf:
         return np.ones(moved.size, dtype=np.intp)
     exponents = np.log2(np.clip(moved / mean, 1, max(1, min(most, HIGHEST)))).astype(np.intp)
