@@ -38,8 +38,8 @@ SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 #: Fewer steps than this tell no rate, and fewer coordinates not which of them are slow.
 FEWEST = 20
 
-#: r_i is at most this over sqrt(mu-hat): with r_i, i has the momentum of mu-hat/r_i^2. And r = 1 if
-#: mu-hat is down to FLOOR times the mu of the theorem: what is slow is then not a few coordinates.
+#: r_i is at most UNEVEN over sqrt(mu-hat), because i has the momentum of mu-hat/r_i^2; and r = 1 if
+#: mu-hat is at most FLOOR times the mu of the theorem.
 UNEVEN, FLOOR = 8.0, 2.0
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
@@ -130,13 +130,23 @@ class Auto:
         x, p = self.x, self.problem
         moved, self._last = p.block_norms(x - self._last) * np.sqrt(p.L), x
         r = None
-        if FLOOR * self.least < self.mu < 1 and kept.size >= FEWEST:
+        if kept.size >= FEWEST and self._may_be_local(moved[kept]):
             r = visits(moved[kept], p.lengths[kept], UNEVEN / math.sqrt(self.mu))
         if r is not None and r.max() > 1:
             self.sweep = Sweep(kept, p.lengths, r)
         elif not np.array_equal(kept, self.sweep.indices):
             self.sweep = Sweep(kept, p.lengths)
         return self.sweep
+
+    def _may_be_local(self, moved: Vector) -> bool:
+        """Whether what is slow may be a few coordinates.
+
+        Not if mu-hat is down to the mu of the theorem, or nearly. And not if more coordinates move
+        than A has rows: f has nothing but that convexity then in directions that all have part in.
+        """
+        if self.least > LEAST and np.count_nonzero(moved) > self.problem.f.columns.n_rows:
+            return False
+        return FLOOR * self.least < self.mu < 1
 
     def _value(self) -> float:
         """F(x) from p and q: no pass over the data."""
