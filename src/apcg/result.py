@@ -140,7 +140,7 @@ class Solution:
     trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts
     method     as it was asked for
     side       "dual" or "primal", whose coordinates the method moved
-    mu         of APCG, relative to |.|_L; with "auto" the last one, with "sdca" 1, "afg" nan
+    mu         of APCG, relative to |.|_L; with "auto" the last mu-hat, with "sdca" 1, "afg" nan
     intercept  b, if the problem has one, else 0
     """
 

@@ -49,25 +49,27 @@ class Sweep:
         if lengths is not None and r is not None:
             self.visits = np.ones(lengths.size, dtype=np.intp)
             self.visits[kept] = r
+            self._r = np.repeat(r, r)
             # which visit to its block a step is, from 0
             self._visit = np.arange(self.indices.size) - np.repeat(np.cumsum(r) - r, r)
 
     def shuffled(self, rng: np.random.Generator) -> Index:
-        """The steps in random order, those on one block spread out: one in each 1/r_i of it."""
+        """The steps in random order, those on one block spread out: one in each 1/r_i of it.
+
+        But in each HIGHEST-th of the sweep they are in order of r, so that there are few runs.
+        """
         if self.highest == 1:
             return rng.permutation(self.indices)
-        when = (self._visit + rng.random(self.indices.size)) / self.visits[self.indices]
-        return self.indices[np.argsort(when)]
+        when = HIGHEST * (self._visit + rng.random(self.indices.size)) / self._r
+        slot = np.floor(when)
+        return self.indices[np.argsort((HIGHEST + 1) * slot + self._r + (when - slot))]
 
     def runs(self, order: Index) -> Iterator[tuple[int, Index]]:
-        """`order` in parts of one r each; steps change places within 1/HIGHEST of a sweep only."""
+        """`order` in parts of one r each."""
         if self.highest == 1:
             yield 1, order
             return
-        slot = np.arange(order.size) // max(self.indices.size // HIGHEST, 1)
-        key = slot * (HIGHEST + 1) + self.visits[order]
-        by_key = np.argsort(key, kind="stable")
-        for part in np.split(order[by_key], np.flatnonzero(np.diff(key[by_key])) + 1):
+        for part in np.split(order, np.flatnonzero(np.diff(self.visits[order])) + 1):
             yield int(self.visits[part[0]]), part
 
 
