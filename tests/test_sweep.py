@@ -82,6 +82,14 @@ def test_runs_are_the_order_in_parts_of_one_r(size, seed, shuffled):
     np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), order)
 
 
+def test_the_rest_of_a_sweep_is_in_few_runs_too():
+    lot, _ = lively()
+    rest = np.random.default_rng(0).integers(400, size=300)
+    left = lot.left_of(rest)
+    np.testing.assert_array_equal(np.sort(left), np.sort(rest[rest % 3 > 0]))
+    assert len(list(lot.runs(left))) <= 5 * (left.size * HIGHEST // lot.indices.size + 1)
+
+
 class Changing:
     """A task whose sweep changes before each epoch."""
 

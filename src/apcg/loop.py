@@ -118,7 +118,7 @@ class Options:
                 yield sweep.indices[self.rng.integers(sweep.indices.size, size=steps)]
                 continue
             if sweep is not of:  # what is left of the last one comes first
-                rest, of = rest[np.isin(rest, sweep.indices)], sweep
+                rest, of = sweep.left_of(rest), sweep
             while rest.size < steps:
                 new = sweep.shuffled(self.rng)
                 rest = np.concatenate([rest, new]) if rest.size else new

@@ -64,6 +64,14 @@ class Sweep:
         slot = np.floor(when)
         return self.indices[np.argsort((HIGHEST + 1) * slot + self._r + (when - slot))]
 
+    def left_of(self, rest: Index) -> Index:
+        """What of the rest of an earlier sweep is still to be sampled, in few runs."""
+        rest = rest[np.isin(rest, self.indices)]
+        if self.highest == 1:
+            return rest
+        slot = np.arange(rest.size) // max(self.indices.size // HIGHEST, 1)
+        return rest[np.argsort((HIGHEST + 1) * slot + self.visits[rest], kind="stable")]
+
     def runs(self, order: Index) -> Iterator[tuple[int, Index]]:
         """`order` in parts of one r each."""
         if self.highest == 1:
