@@ -39,8 +39,8 @@ SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 FEWEST = 20
 
 #: r_i is at most UNEVEN over sqrt(mu-hat), because i has the momentum of mu-hat/r_i^2; and r = 1 if
-#: mu-hat is at most FLOOR times the mu of the theorem.
-UNEVEN, FLOOR = 8.0, 2.0
+#: mu-hat is at most FLOOR times the mu of the theorem, or if CROWDED coordinates move for each row.
+UNEVEN, FLOOR, CROWDED = 8.0, 2.0, 3.0
 
 #: Where no mu is known mu-hat stops here: the momentum of a run of 1e5 passes.
 LEAST = 1e-10
@@ -141,10 +141,11 @@ class Auto:
     def _may_be_local(self, moved: Vector) -> bool:
         """Whether what is slow may be a few coordinates.
 
-        Not if mu-hat is down to the mu of the theorem, or nearly. And not if more coordinates move
-        than A has rows: f has nothing but that convexity then in directions that all have part in.
+        Not if mu-hat is down to the mu of the theorem, or nearly. And not if many more coordinates
+        move than A has rows: f has only that mu then in directions that they all have part in.
         """
-        if self.least > LEAST and np.count_nonzero(moved) > self.problem.f.columns.n_rows:
+        rows = self.problem.f.columns.n_rows
+        if self.least > LEAST and np.count_nonzero(moved) > CROWDED * rows:
             return False
         return FLOOR * self.least < self.mu < 1
 
