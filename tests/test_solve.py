@@ -133,6 +133,19 @@ def test_warm_start(method):
     np.testing.assert_array_equal(start, kept)
 
 
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+@pytest.mark.parametrize("loss", ["logistic", "epsilon_insensitive", "squared"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_going_on_never_gives_back_less(penalty, loss, intercept):
+    """Also where only a few passes are left, and the way leads through worse points."""
+    p = problem(loss, penalty, 1e-4, intercept=intercept)
+    last = solve(p, tol=1e-9, max_epochs=200, random_state=0)
+    for seed in range(8):
+        for passes in (0, 1, 3):
+            more = solve(p, tol=1e-14, max_epochs=passes, x0=last, random_state=seed)
+            assert more.gap <= last.gap * (1 + 1e-9) + 1e-15
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_going_on_from_an_earlier_solution(method):
     """Whichever of x and w the method starts from; of a neighbouring problem too."""

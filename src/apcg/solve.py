@@ -115,6 +115,8 @@ def solve(
         final = _with_zeros(problem, final, status, options)
     elif choice and choice.affordable and options.tol < _TIGHT and epochs:
         final = _polished(problem, final, status, options)
+    if known is not None and known.gap < final.gap:  # it went on from something better
+        final = known
     ended = ("max_epochs", "precision", "time_limit")
     if status.code in ended and final.relative <= options.tol:  # by what came after the loop
         status = Status(
