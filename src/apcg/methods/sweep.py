@@ -25,6 +25,7 @@ long as before; and r = 1 if all coordinates move alike.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -77,8 +78,10 @@ class Sweep:
         if self.highest == 1:
             yield 1, order
             return
-        for part in np.split(order, np.flatnonzero(np.diff(self.visits[order])) + 1):
-            yield int(self.visits[part[0]]), part
+        r = self.visits[order]
+        changes = np.flatnonzero(np.diff(r)) + 1
+        for start, end in pairwise([0, *changes.tolist(), order.size]):
+            yield int(r[start]), order[start:end]
 
 
 def visits(moved: Vector, lengths: Vector, most: float = HIGHEST) -> Index:
