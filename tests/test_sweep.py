@@ -90,6 +90,14 @@ def test_the_rest_of_a_sweep_is_in_few_runs_too():
     assert len(list(lot.runs(left))) <= 5 * (left.size * HIGHEST // lot.indices.size + 1)
 
 
+def test_steps_on_empty_columns_count_too():
+    """Else a pass over them would have no end."""
+    X = sp.csr_array(np.eye(30)[:, :4])
+    lengths = ERM(X, np.ones(30), "squared").form.lengths
+    np.testing.assert_array_equal(lengths, np.ones(30))
+    assert Sweep(np.arange(10, 30), lengths).steps == 30
+
+
 class Changing:
     """A task whose sweep changes before each epoch."""
 

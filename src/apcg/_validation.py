@@ -111,10 +111,10 @@ class Columns:
 
     @cached_property
     def lengths(self) -> Vector:
-        """How many numbers are stored of each column."""
+        """How many numbers are stored of each column; one if none, for a step costs something."""
         if self.indptr.size:
-            return np.diff(self.indptr).astype(np.float64)
-        return np.full(self.n_coordinates, float(self.n_rows))
+            return np.maximum(np.diff(self.indptr), 1.0)
+        return np.full(self.n_coordinates, max(float(self.n_rows), 1.0))
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""

@@ -112,7 +112,8 @@ class Options:
         """The blocks of one epoch after the other, from sweeps in random order."""
         rest, of = np.empty(0, dtype=np.intp), None
         while True:
-            task.renew()
+            with np.errstate(all="ignore"):
+                task.renew()
             sweep, steps = task.sweep, task.sweep.steps
             if self.sampling == "uniform":
                 yield sweep.indices[self.rng.integers(sweep.indices.size, size=steps)]

@@ -45,8 +45,8 @@ class Sweep:
         self.indices = kept if r is None else np.repeat(kept, r)
         self.steps = kept.size
         if lengths is not None:
-            own = float(np.sum(lengths[self.indices]))
-            self.steps = round(self.indices.size * float(np.sum(lengths)) / max(own, 1.0))
+            own = np.sum(lengths[self.indices])
+            self.steps = round(self.indices.size * float(np.sum(lengths) / own))
         if lengths is not None and r is not None:
             self.visits = np.ones(lengths.size, dtype=np.intp)
             self.visits[kept] = r
@@ -86,7 +86,7 @@ class Sweep:
 
 def visits(moved: Vector, lengths: Vector, most: float = HIGHEST) -> Index:
     """r, from how far blocks have moved and the lengths of their columns; at most `most`."""
-    mean = float(np.sum(lengths * moved)) / max(float(np.sum(lengths)), 1.0)
+    mean = float(np.average(moved, weights=lengths))
     if not 0 < mean < np.inf:
         return np.ones(moved.size, dtype=np.intp)
     exponents = np.log2(np.clip(moved / mean, 1, max(1, min(most, HIGHEST)))).astype(np.intp)
