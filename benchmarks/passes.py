@@ -2,6 +2,10 @@
 
     python benchmarks/passes.py --data rcv1 a9a --loss smoothed_hinge --alpha 1e-4 1e-6
 
+    python benchmarks/passes.py --path --data rcv1
+
+compares one path over twenty alphas, 1e-3 to 1e-7, with twenty cold solves, to a gap of 1e-6.
+
 Real data is looked for in APCG_DATA_DIR or downloaded, and left out if there is none; "text" is
 generated. Rows of a9a are scaled to unit norm. Prints a Markdown table. A method that did not
 arrive within the budget has the gap it reached. The gap is looked at after every pass, and what a
@@ -11,9 +15,10 @@ look costs is not counted; a step of Newton's method (auto, n >> d) counts by it
 import argparse
 import sys
 
+import numpy as np
 from data import load
 
-from apcg import ERM, solve
+from apcg import ERM, path, solve
 from apcg.datasets import DataError
 
 GAPS = (1e-3, 1e-6, 1e-9)
@@ -38,6 +43,15 @@ def cell(first, reached, budget):
     return " / ".join(shown) + late
 
 
+def of_a_path(name, X, y, loss, seed):
+    """A row: the passes of a path, of as many cold solves, and the ratio."""
+    p, alphas = ERM(X, y, loss, "l2"), np.geomspace(1e-3, 1e-7, 20)
+    options = {"check_every": 1, "random_state": seed}
+    warm = sum(r.epochs for r in path(p, alphas, **options))
+    cold = sum(solve(p.with_alpha(a), **options).epochs for a in alphas)
+    return f"| {name} | {loss} | {warm} | {cold} | {warm / cold:.2f} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=["text", "rcv1", "news20", "a9a", "covtype"])
@@ -47,13 +61,19 @@ def main():
     parser.add_argument("--gap", nargs="+", type=float, default=list(GAPS))
     parser.add_argument("--budget", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--path", action="store_true", help="a path against cold solves, auto")
     parser.add_argument("--quick", action="store_true", help="generated data, two lambdas")
     a = parser.parse_args()
+    if a.path:
+        a.gap = [1e-6]
     if a.quick:
         a.data, a.alpha, a.budget = ["text"], [1e-4, 1e-6], min(a.budget, 200)
     print(f"Passes to a relative gap of {' / '.join(f'{g:g}' for g in a.gap)}, seed {a.seed}\n")
-    print(f"| data | loss | lambda | R^2/(lambda gamma n) | {' | '.join(a.method)} |")
-    print("|---" * (4 + len(a.method)) + "|")
+    heads = ["data", "loss", "lambda", "R^2/(lambda gamma n)", *a.method]
+    if a.path:
+        heads = ["data", "loss", "path", "cold", "ratio"]
+    print(f"| {' | '.join(heads)} |")
+    print("|---" * len(heads) + "|")
     for name in a.data:
         try:
             X, y = load(name, unit_rows=name == "a9a")
@@ -61,6 +81,9 @@ def main():
             print(reason, file=sys.stderr)
             continue
         for loss in a.loss:
+            if a.path:
+                print(of_a_path(name, X, y, loss, a.seed), flush=True)
+                continue
             for alpha in a.alpha:
                 p = ERM(X, y, loss, "l2", alpha)
                 cells = [cell(*passes(p, m, a.gap, a.budget, a.seed), a.budget) for m in a.method]

@@ -64,7 +64,8 @@ def minimize(
         package only). Where mu is not known, "auto" is the one to try.
     tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the
         prox step of length 1/L_i.
-    max_epochs : an epoch is one step for each sampled block, on average.
+    max_epochs : an epoch is one step for each sampled block, on average; for "auto", steps on
+        columns with as many nonzeros in all.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : epochs between checks; None chooses.
     sampling : "permutation" (each block once an epoch) or "uniform" (as in the paper's theorems);
