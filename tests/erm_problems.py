@@ -68,3 +68,15 @@ def dual(p, x):
 def text_like(n=1000, d=500, nonzeros=20, seed=0, noise=0.3):
     """Sparse unit rows with features of Zipf frequencies, and noisy labels."""
     return datasets.text_like(n, d, nonzeros, noise=noise, random_state=seed)
+
+
+def one_hot(n=2000, groups=6, levels=5, seed=0):
+    """Many samples of few features that are collinear: the columns of each group sum to one."""
+    rng = np.random.default_rng(seed)
+    choice = rng.integers(levels, size=(n, groups)) + levels * np.arange(groups)
+    X = sp.csr_array(
+        (np.ones(n * groups), choice.ravel(), np.arange(0, n * groups + 1, groups)),
+        shape=(n, groups * levels),
+    )
+    z = X @ rng.standard_normal(groups * levels) + rng.standard_normal(n)
+    return X, np.where(z > np.median(z), 1.0, -1.0)

@@ -8,7 +8,7 @@ from erm_problems import LOSSES, SMOOTH, problem, text_like
 from apcg import ERM, functions, minimize, penalties, solve
 from apcg.methods import reference
 from apcg.methods.apcg import APCG
-from apcg.methods.auto import Auto
+from apcg.methods.adaptive.iterate import Adaptive
 from apcg.methods.sdca import SDCA
 from apcg.sequences import Sequence
 
@@ -102,7 +102,7 @@ def test_losses_that_are_not_smooth(loss):
 def test_it_starts_as_sdca(loss):
     """mu-hat = 1 until the rule has seen two windows."""
     p = problem(loss)
-    a, s = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu), SDCA(p.form, np.zeros(p.n))
+    a, s = Adaptive(p.form, np.zeros(p.n), np.arange(p.n), p.mu), SDCA(p.form, np.zeros(p.n))
     order = np.random.default_rng(0).permutation(p.n)
     for _ in range(2):
         a.epoch(order)
@@ -119,10 +119,10 @@ def test_changing_mu_and_restarting_leave_x_alone():
         method.epoch(rng.permutation(p.n))
     x, z = method.x, method.z
     assert np.abs(x - z).max() > 1e-6
-    method.state.mu = method.state.gamma = 1e-4
+    method.set_momentum(p.n, 1e-4)
     np.testing.assert_array_equal(method.x, x)
     np.testing.assert_array_equal(method.z, z)
-    method.state.restart()
+    method.restart()
     np.testing.assert_allclose(method.x, x, atol=1e-15)
     np.testing.assert_allclose(method.z, x, atol=1e-15)
     np.testing.assert_allclose(method.rows(), p.form.f.rows(x), atol=1e-12)
@@ -148,7 +148,7 @@ def test_mu_stays_between_the_theorem_and_one():
 def test_pieces_of_a_pass_are_a_pass():
     """The loop cuts long passes into pieces; the rule must not see that."""
     p = problem("logistic", alpha=1e-4)
-    whole, cut = (Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu) for _ in range(2))
+    whole, cut = (Adaptive(p.form, np.zeros(p.n), np.arange(p.n), p.mu) for _ in range(2))
     rng = np.random.default_rng(0)
     for _ in range(30):
         order = rng.permutation(p.n)

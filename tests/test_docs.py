@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import apcg.estimators
-import apcg.minimize  # noqa: F401  the module, which the function of the same name hides
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = ROOT / "docs" / "paper.md"
@@ -117,7 +116,7 @@ def test_files_that_a_page_names_exist(page):
 @pytest.mark.parametrize(
     "module",
     [
-        *("minimize", "solve", "erm", "path", "datasets", "datasets.generate"),
+        *("_minimize", "_solve", "erm", "_path", "datasets", "datasets.generate"),
         *("estimators.classifier", "estimators.regressor", "estimators.cv"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from apcg import ERM, Trace, datasets, plots, solve, theory
 from apcg.experiments import comparison, paper, report
 from apcg.experiments.paper import Cell
-from apcg.solve import METHODS as solve_methods
+from apcg.methods import registry
 
 METHODS = paper.METHODS
 
@@ -142,5 +142,5 @@ def test_pictures_have_log_axes_units_and_one_style_a_method():
     assert alone.get_ydata()[-1] == ax.lines[0].get_ydata()[-1]
     ax = plots.convergence(traces, "primal", x="seconds", optimum=0.0)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (seconds)", "P(w) - P*")
-    used = [plots.STYLES[name] for name in solve_methods]
+    used = [plots.STYLES[name] for name in registry.names() if name in plots.STYLES]
     assert len({(str(s["linestyle"]), s["marker"]) for s in used}) == len(used)  # also in grey

@@ -4,11 +4,11 @@ from importlib.metadata import version as _version
 from typing import Any as _Any
 
 from . import datasets, functions, losses, penalties, theory
+from ._minimize import minimize
+from ._path import path
+from ._solve import solve
 from .erm import ERM
-from .minimize import minimize
-from .path import path
 from .result import Result, Solution, Status, Trace
-from .solve import solve
 
 __version__ = _version("apcg")
 

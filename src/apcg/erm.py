@@ -151,6 +151,8 @@ class ERM:
         other.__dict__.update(changes)
         return other
 
+    separable = True
+
     # ---- constants --------------------------------------------------------------------------
 
     @property

@@ -120,6 +120,12 @@ class LinearComposite:
         r = self.columns.dot(x if self.sign.size == 1 else self.sign * x)
         return r if self.shift is None else r - self.shift
 
+    def add_to_shift(self, row: int, change: float) -> None:
+        """Move the shift of one row: h is then a function of A x less another number there."""
+        if self.shift is None:
+            self.shift = np.zeros(self.columns.n_rows)
+        self.shift[row] += change
+
     def point(self, x: Any) -> Vector:
         """x as the kernels read it: they do not look at its length."""
         return check.vector(x, self.n_coordinates, "x", finite=False)

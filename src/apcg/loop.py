@@ -1,4 +1,4 @@
-"""The one loop: epochs, stopping, recording, callbacks, time limit. It knows no problem."""
+"""The one loop: advance, look, record, tell the callback, stop or go on. It knows no problem."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,68 +14,53 @@ import numpy as np
 from tqdm import tqdm
 
 from . import _validation as validate
-from ._validation import Index, Vector
-from .methods.sweep import Sweep
+from ._validation import Vector
+from .methods.base import Budget, Work
 from .result import Status, Trace
 
-#: A call of a kernel does about this many multiply-adds, so that Ctrl-C and time limits are heard.
-CHUNK = 20_000_000
 
+class Running(Protocol):
+    """What the loop asks of a method at work."""
 
-class Task(Protocol):
-    """What the loop asks of a method at work on a problem."""
+    def advance(self, budget: Budget) -> Work:
+        """Go on until a look can pay, or the budget is spent."""
 
-    @property
-    def work(self) -> int:
-        """The multiply-adds of an epoch, if it may be run in pieces; otherwise 0."""
-
-    @property
-    def check_every(self) -> int:
-        """Epochs until the next look, unless the user says."""
-
-    @property
-    def needs_looks(self) -> bool:
-        """Whether it steers by its looks, and so has them also when the user wants fewer."""
-
-    @property
-    def sweep(self) -> Sweep:
-        """The blocks to sample; another object if they change."""
-
-    def epoch(self, order: Index) -> int:
-        """One step on each block of `order`; gives the passes that a whole order takes."""
-
-    def renew(self) -> None:
-        """Before each epoch: what is sampled may change."""
-
-    def examine(self) -> Check:
-        """A look at the present answer."""
+    def seen(self, certificate: Any) -> None:
+        """What the look found."""
 
 
 @dataclass
 class Check:
-    """A point looked at: what decides, what ranks, and what is recorded."""
+    """One look: the certificate, the stopping measure, the merit that ranks it, the trace columns.
 
-    x: Vector = field(repr=False)
+    The values of the columns and the fields of the certificate are attributes of it too.
+    """
+
+    certificate: Any = field(repr=False)
+    point: Vector = field(repr=False)  # finite, or the run ends
     measure: float  # converged when it is at most the target
     merit: float  # the smaller the better
     columns: dict[str, float]
-    w: Vector | None = field(default=None, repr=False)  # the primal point that goes with x, in ERM
-    intercept: float = 0.0  # that goes with w
-    side: str = "primal"  # what the method was at work on, in ERM
+    arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
+    source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
+    side: str = ""
     exhausted: bool = False  # rounding errors are all that is left
     epoch: int = 0
     seconds: float = 0.0
 
-    def __getattr__(self, name: str) -> float:
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         columns: dict[str, float] = self.__dict__.get("columns", {})
         if name in columns:
             return columns[name]
-        raise AttributeError(name)
+        name = "b" if name == "intercept" else name
+        return getattr(self.__dict__.get("certificate"), name)
 
     @property
     def finite(self) -> bool:
         """Whether it makes sense to go on from here."""
-        return math.isfinite(self.merit) and bool(np.isfinite(self.x).all())
+        return math.isfinite(self.merit) and bool(np.isfinite(self.point).all())
 
 
 @dataclass
@@ -87,7 +72,7 @@ class Options:
     check_every: int | None = None
     sampling: str = "permutation"
     random_state: Any = None
-    callback: Callable[[Check], Any] | None = None
+    callback: Callable[[Check], object] | None = None
     verbose: int = 0
     time_limit: float | None = None
     rng: np.random.Generator = field(init=False)
@@ -108,23 +93,38 @@ class Options:
             )
         self.rng = validate.generator(self.random_state)
 
-    def orders(self, task: Task) -> Iterator[Index]:
-        """The blocks of one epoch after the other, from sweeps in random order."""
-        rest, of = np.empty(0, dtype=np.intp), None
-        while True:
-            with np.errstate(all="ignore"):
-                task.renew()
-            sweep, steps = task.sweep, task.sweep.steps
-            if self.sampling == "uniform":
-                yield sweep.indices[self.rng.integers(sweep.indices.size, size=steps)]
-                continue
-            if sweep is not of:  # what is left of the last one comes first
-                rest, of = sweep.left_of(rest), sweep
-            while rest.size < steps:
-                new = sweep.shuffled(self.rng)
-                rest = np.concatenate([rest, new]) if rest.size else new
-            order, rest = rest[:steps], rest[steps:]
-            yield order
+
+@dataclass
+class Outcome:
+    """How a run ended: the best look, why it stopped, the record, the passes."""
+
+    best: Check
+    status: Status
+    trace: Trace
+    epochs: int
+
+    @property
+    def seconds(self) -> float:
+        """Of wall time, at the last look."""
+        return float(self.trace["seconds"][-1]) if len(self.trace) else 0.0
+
+
+def run(method: Running, look: Callable[[], Check], options: Options, target: float) -> Outcome:
+    """Advance `method` until `look` finds it within target, or something else ends it."""
+    loop = _Loop(method, look, options, target)
+    try:
+        with np.errstate(all="ignore"):
+            loop.look()
+            while True:
+                loop.advance()
+                loop.look()
+    except _Stop as stop:
+        status = stop.status
+    except KeyboardInterrupt:
+        status = loop.interrupted()
+    finally:
+        loop.bar.close()
+    return Outcome(loop.best, status, loop.trace, loop.epoch)
 
 
 class _Stop(Exception):
@@ -134,66 +134,45 @@ class _Stop(Exception):
         self.status = status
 
 
-def run(task: Task, options: Options, target: float) -> tuple[Check, Status, Trace, int]:
-    """Epochs of `task` until its look finds it within target, or something else ends it.
-
-    Gives the best point looked at, the status, the record and the number of epochs.
-    """
-    loop = _Loop(task, options, target)
-    try:
-        loop.look()
-        last = seen = 0
-        for order in options.orders(task):
-            loop.one_epoch(order)
-            every = options.check_every or task.check_every
-            if loop.epoch >= min(last + every, options.max_epochs):
-                loop.look()
-                last = seen = loop.epoch
-            elif task.needs_looks and loop.epoch >= seen + task.check_every:
-                with np.errstate(all="ignore"):
-                    task.examine()
-                seen = loop.epoch
-    except _Stop as stop:
-        status = stop.status
-    except KeyboardInterrupt:
-        status = loop.interrupted()
-    finally:
-        loop.bar.close()
-    return loop.best, status, loop.trace, loop.epoch
-
-
 class _Loop:
-    def __init__(self, task: Task, options: Options, target: float) -> None:
-        self.task, self.options, self.target = task, options, target
+    def __init__(
+        self, method: Running, look: Callable[[], Check], options: Options, target: float
+    ) -> None:
+        self.method, self._look, self.options, self.target = method, look, options, target
         self.epoch = 0
+        self.errors = np.geterr()  # the user's, for the callback
         self.start = time.perf_counter()
+        limit = options.time_limit
+        self.deadline = None if limit is None else self.start + limit
         self.best: Check
         self.trace: Trace
         self.bar = tqdm(
             total=options.max_epochs,
             unit="pass",
-            disable=not (options.verbose and sys.stderr.isatty()),
+            disable=not (options.verbose and _is_terminal()),
             leave=options.verbose > 1,
         )
 
-    def one_epoch(self, order: Index) -> None:
-        """Run an epoch in pieces, with an eye on the clock."""
-        limit = self.options.time_limit
-        pieces = max(1, self.task.work // CHUNK)
-        for piece in np.array_split(order, pieces) if pieces > 1 else (order,):
-            with np.errstate(all="ignore"):
-                passes = self.task.epoch(piece)
-            if limit is not None and time.perf_counter() - self.start > limit:
-                self.epoch += passes
-                self.look()
-                raise _Stop(self._status("time_limit"))
-        self.epoch += passes
-        self.bar.update(passes)
+    def advance(self) -> None:
+        """Go on until the next look is due.
+
+        If the user chose when to look, a method that returns earlier has looks of its own: it is
+        told what they find, and nothing is recorded.
+        """
+        every, most = self.options.check_every, self.options.max_epochs
+        due = most if every is None else min(self.epoch + every, most)
+        while True:
+            budget = Budget(due - self.epoch, every is not None, self.deadline)
+            work = self.method.advance(budget)
+            self.epoch += work.passes
+            self.bar.update(work.passes)
+            if every is None or self.epoch >= due or budget.expired:
+                return
+            self.method.seen(self._look().certificate)
 
     def look(self, *, final: bool = False) -> None:
-        """Examine x, record it, tell the callback, and stop if there is a reason to."""
-        with np.errstate(all="ignore"):
-            check = self.task.examine()
+        """Look at the answer, record it, tell the callback, and stop if there is a reason to."""
+        check = self._look()
         check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
         if not hasattr(self, "best"):
             self.best = check
@@ -204,60 +183,50 @@ class _Loop:
         reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
-        shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
-        self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
-        stop = not final and self._ask(check)
-        if reached:
-            raise _Stop(self._status("converged"))
-        if check.exhausted:
-            raise _Stop(self._status("precision"))
-        if stop:
-            raise _Stop(self._status("callback"))
-        if self.epoch >= self.options.max_epochs:
-            raise _Stop(self._status("max_epochs"))
+        if not self.bar.disable:
+            shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
+            self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
+        self._stop_if(check, reached, not final and self._ask(check))
+        self.method.seen(check.certificate)
+
+    def _stop_if(self, check: Check, reached: bool, asked: bool) -> None:
+        late = self.deadline is not None and time.perf_counter() > self.deadline
+        for code, holds in (
+            ("converged", reached),
+            ("precision", check.exhausted),
+            ("callback", asked),
+            ("time_limit", late and self.epoch > 0),
+            ("max_epochs", self.epoch >= self.options.max_epochs),
+        ):
+            if holds:
+                raise _Stop(self._status(code))
 
     def _ask(self, check: Check) -> bool:
-        """Whether the callback wants to stop. x and w, maybe the answer, are read-only to it."""
+        """Whether the callback wants to stop. The arrays, maybe the answer, are read-only to it."""
         if self.options.callback is None:
             return False
-        arrays = [a for a in (check.x, check.w) if a is not None]
-        for array in arrays:
+        for array in check.arrays:
             array.flags.writeable = False
         try:
-            return bool(self.options.callback(check))
+            with np.errstate(**self.errors):
+                return bool(self.options.callback(check))
         except StopIteration:
             return True
         finally:
-            for array in arrays:
+            for array in check.arrays:
                 array.flags.writeable = True
 
     def interrupted(self) -> Status:
         """Look once more at where it is; a second Ctrl-C there gives up on that."""
-        with contextlib.suppress(_Stop, KeyboardInterrupt):
+        with contextlib.suppress(_Stop, KeyboardInterrupt), np.errstate(all="ignore"):
             self.look(final=True)
         return self._status("interrupted")
 
     def _status(self, code: str) -> Status:
         if not hasattr(self, "best"):
             raise KeyboardInterrupt  # there is nothing to give back yet
-        m, target = self.best.measure, self.target
-        after = f"after {self.epoch} epochs, at {m:.2e} (wanted {target:.2e})"
-        return Status(
-            code,
-            {
-                "converged": f"converged after {self.epoch} epochs: {m:.2e} <= {target:.2e}.",
-                "max_epochs": f"stopped at max_epochs {after}. Raise max_epochs or tol, or go on "
-                "from this answer by x0.",
-                "time_limit": f"stopped at the time limit {after}. Raise time_limit or tol, or go "
-                "on from this answer by x0.",
-                "precision": f"stopped as far as double precision goes, {after}: what is left is "
-                "rounding error. Raise tol; the answer is as good as it gets.",
-                "callback": f"stopped by the callback {after}.",
-                "interrupted": f"interrupted by the user {after}. This is the best point seen; go "
-                "on from it by x0.",
-                "non_finite": f"stopped at a value that is not finite {after}. Look at the "
-                "constants L (too small ones make the steps too long), at the scale of the data, "
-                "and at value, gradient and prox of your own functions, if any. This is the "
-                "best finite point seen.",
-            }[code],
-        )
+        return Status.of(code, self.epoch, self.best.measure, self.target)
+
+
+def _is_terminal() -> bool:
+    return bool(getattr(sys.stderr, "isatty", lambda: False)())

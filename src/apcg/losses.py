@@ -63,6 +63,20 @@ class Loss:
         points = np.array([k - epsilon, k + epsilon, *ends])
         return np.unique(points[np.isfinite(points)])
 
+    @property
+    def rests(self) -> bool:
+        low, high = self.domain
+        bounded = math.isfinite(low) or math.isfinite(high)
+        return self.kernel == "interval" and (bounded or self.theta[1] > 0)
+
+    def resting(self, m: Vector, delta: float) -> Any:
+        below, above = self.arrays.derivative(m - delta), self.arrays.derivative(m + delta)
+        return below == above, -below
+
+    def gap_share(self, m: Vector, x: Vector, weights: Vector) -> Vector:
+        s = np.where(weights > 0, weights, 1.0)
+        return s * (self.arrays.value(m) + self.arrays.conjugate(x / s)) + m * x
+
     def value(self, z: Any, y: Any = None) -> Any:
         """phi(z)"""
         return _map(self.arrays.value, self.argument(z, y))

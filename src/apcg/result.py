@@ -11,6 +11,23 @@ import numpy as np
 from ._validation import Vector
 
 
+_MESSAGES = {
+    "converged": "converged after {epochs} epochs: {reached}.",
+    "max_epochs": "stopped at max_epochs {after}. Raise max_epochs or tol, or go on from this answer "
+    "by x0.",
+    "time_limit": "stopped at the time limit {after}. Raise time_limit or tol, or go on from this "
+    "answer by x0.",
+    "precision": "stopped as far as double precision goes, {after}: what is left is rounding error. "
+    "Raise tol; the answer is as good as it gets.",
+    "callback": "stopped by the callback {after}.",
+    "interrupted": "interrupted by the user {after}. This is the best point seen; go on from it by "
+    "x0.",
+    "non_finite": "stopped at a value that is not finite {after}. Look at the constants L (too small "
+    "ones make the steps too long), at the scale of the data, and at value, gradient and prox of "
+    "your own functions, if any. This is the best finite point seen.",
+}
+
+
 class Status(str):
     """A message in words, with advice; `code` is the short name for programs."""
 
@@ -20,6 +37,13 @@ class Status(str):
         self = super().__new__(cls, message)
         self.code = code
         return self
+
+    @classmethod
+    def of(cls, code: str, epochs: int, measure: float, target: float) -> Status:
+        """The status of a run that ended after so many epochs, at this measure."""
+        after = f"after {epochs} epochs, at {measure:.2e} (wanted {target:.2e})"
+        words = {"reached": f"{measure:.2e} <= {target:.2e}", "epochs": epochs, "after": after}
+        return cls(code, _MESSAGES[code].format(**words))
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return self.code, str(self)

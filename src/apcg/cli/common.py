@@ -37,20 +37,20 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]
-    """Names out of a few, with commas between them."""
+    """Names out of a few, with commas between them. `known` is asked for them when they are needed."""
 
     name = "names"
 
-    def __init__(self, known: tuple[str, ...]) -> None:
+    def __init__(self, known: Callable[[], tuple[str, ...]]) -> None:
         self.known = known
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
         if isinstance(value, tuple):
             return value
         given = tuple(part.strip() for part in value.split(","))
-        wrong = [name for name in given if name not in self.known]
+        wrong = [name for name in given if name not in self.known()]
         if wrong:
-            self.fail(f"{wrong[0]!r} is not one of {', '.join(self.known)}.", param, ctx)
+            self.fail(f"{wrong[0]!r} is not one of {', '.join(self.known())}.", param, ctx)
         return tuple(dict.fromkeys(given))
 
 

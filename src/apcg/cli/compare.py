@@ -12,8 +12,8 @@ from .. import _files, datasets, plots, theory
 from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..experiments import comparison
+from ..methods import registry
 from ..result import Solution
-from ..solve import METHODS
 from . import common
 
 
@@ -21,7 +21,7 @@ from . import common
 @click.argument("data")
 @click.option(
     "--methods",
-    type=common.Names(METHODS),
+    type=common.Names(registry.names),
     default="auto,apcg,sdca,afg",
     show_default=True,
     help="With commas between them.",

@@ -32,7 +32,7 @@ from . import common
 @click.option(
     "--data",
     "names",
-    type=common.Names(paper.DATA),
+    type=common.Names(lambda: tuple(paper.DATA)),
     default=",".join(paper.DATA),
     show_default=True,
     help="The data sets to run.",

@@ -13,7 +13,8 @@ from .. import datasets
 from ..datasets import DataError, Dataset
 from ..model import LinearModel
 from ..result import Solution
-from ..solve import METHODS, solve
+from .._solve import solve
+from ..methods import registry
 from . import common
 
 
@@ -30,7 +31,7 @@ from . import common
 @click.option(
     "--intercept/--no-intercept", default=False, show_default=True, help="Without a penalty on it."
 )
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
+@click.option("--method", type=click.Choice(registry.names()), default="auto", show_default=True)
 @click.option(
     "--tol",
     type=common.POSITIVE,

@@ -17,8 +17,9 @@ from .. import _validation as check
 from .. import losses
 from .._validation import Vector
 from ..erm import ERM
-from ..result import Solution, Status, Trace
-from ..solve import solve
+from ..points import Start
+from ..result import Solution
+from .._solve import solve
 from .progress import CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)
@@ -154,7 +155,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             stacklevel=6,
         )
 
-    def _starts(self, plan: Plan) -> list[Solution | None]:
+    def _starts(self, plan: Plan) -> list[Start | None]:
         """Where warm starts begin, if the last fit had as many features and problems."""
         last = getattr(self, "coef_", None) if self.warm_start else None
         shape = (len(plan.problems), plan.problems[0].d)
@@ -174,7 +175,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Solution:
+def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Start:
     """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
     loss, s = problem.loss, problem.weights
     if x is None or x.size != problem.n_samples:
@@ -182,9 +183,7 @@ def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Solu
         x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
     with np.errstate(invalid="ignore"):  # 0 times infinity
         x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)
-    unknown, status = float("nan"), Status("start", "a point to go on from")
-    b = b if problem.intercept else 0.0
-    return Solution(w, x, unknown, unknown, status, 0, 0.0, Trace("epoch"), "", "", unknown, b)
+    return Start(x, w, b if problem.intercept else 0.0)
 
 
 def _dense(coef: Any) -> Any:
@@ -192,7 +191,7 @@ def _dense(coef: Any) -> Any:
 
 
 def _solve(
-    problem: ERM, start: Solution | None, seed: int, task: Task, describe: Any, options: Any
+    problem: ERM, start: Start | None, seed: int, task: Task, describe: Any, options: Any
 ) -> Solution:
     """One solve; if there are callbacks to tell, each pass is a subtask, and looked at."""
     if not task:

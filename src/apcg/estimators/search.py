@@ -33,8 +33,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from .. import _validation as check
 from .._validation import Vector
 from ..erm import ERM
+from ..points import Start
 from ..result import Solution
-from ..solve import solve
+from .._solve import solve
 from .linear import Linear, Plan, start_at
 from .progress import Task
 
@@ -120,7 +121,7 @@ class Fold:
         return float(self.scorer(self.model, *self.test, **self.scored))
 
 
-def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Solution | None:
+def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | None:
     """Where to start for the next alpha: on the line through the last two dual points."""
     if not known:
         return None

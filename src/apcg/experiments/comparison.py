@@ -9,7 +9,7 @@ import numpy as np
 
 from ..erm import ERM
 from ..result import Solution
-from ..solve import solve
+from .._solve import solve
 
 #: Relative duality gaps whose passes are reported.
 GAPS = (1e-3, 1e-6, 1e-9)
@@ -30,7 +30,8 @@ def run(
     The gap is checked every pass. Ctrl-C ends it, with what there is.
     """
     found: dict[str, Solution] = {}
-    _ = problem.form  # all share it, and the first should not pay for it
+    if problem.separable:
+        _ = problem.form  # all share it, and the first should not pay for it
     for method in methods:
         try:
             found[method] = solve(

@@ -18,7 +18,7 @@ from .. import datasets, model
 from ..datasets import Dataset
 from ..erm import ERM
 from ..result import Trace
-from ..solve import solve
+from .._solve import solve
 from . import comparison
 
 DATA = ("rcv1", "covtype", "news20")

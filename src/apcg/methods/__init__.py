@@ -1,1 +1,1 @@
-"""The methods. Each has `epoch(order)`, one step on each block of `order`, and `x`, its answer."""
+"""The methods of `solve`. `base` says what a method is, `registry` has them by name."""

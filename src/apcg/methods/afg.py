@@ -19,26 +19,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from .._validation import Index, Vector
+from .._validation import Vector
 from ..erm import ERM
+from ..intercept import unpenalised
+from ..points import Start
+from . import costs
+from .base import SMOOTH_LOSS, Needs, Target
+from .full import FullRun, Predicted, start_vector
 
 #: After an accepted step L is multiplied by this, after a refused one by 2.
 _EASE = 0.9
-
-
-@dataclass
-class Point:
-    """A vector and its predictions X w."""
-
-    w: Vector
-    z: Vector
-
-    def towards(self, other: Point, share: float) -> Point:
-        """(1 - share) self + share other"""
-        return Point(self.w + share * (other.w - self.w), self.z + share * (other.z - self.z))
+#: A look after every step if a pass takes longer than this, in nanoseconds: a look is cheaper.
+EXPENSIVE = 4e6
 
 
 class AFG:
@@ -47,16 +43,16 @@ class AFG:
     def __init__(self, problem: ERM, w0: Vector) -> None:
         self.problem = problem
         self.mu = problem.strong_convexity
-        start = Point(w0.copy(), problem.predictions(w0))
-        self.point, self._far = start, start
+        start = Predicted(w0.copy(), problem.predictions(w0))
+        self.at, self._far = start, start
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
         mean = float(np.mean(np.broadcast_to(squared, problem.n_samples)))
         self.L = mean / (problem.loss.gamma * problem.n) + self.mu or 1.0  # f may be constant
         self.gamma = self.L
 
-    def epoch(self, order: Index) -> int:
-        """One accepted step; gives the passes over the data that it took."""
+    def step(self) -> int:
+        """One accepted step; returns the passes over the data that it took."""
         passes = 0
         while True:
             passes += 1
@@ -64,15 +60,15 @@ class AFG:
             gamma = self.L * alpha**2
             beta = alpha * self.mu / gamma
             share = alpha * self.gamma / (alpha * self.gamma + gamma)
-            y = self.point.towards(self._far, share)
+            y = self.at.towards(self._far, share)
             centre = self._far.towards(y, beta)
             gradient, value = self._smooth(y)
             far = self._prox(centre.w - gradient / (alpha * self.L), 1 / (alpha * self.L))
-            new = Point(y.w + alpha * (far.w - centre.w), y.z + alpha * (far.z - centre.z))
+            new = Predicted(y.w + alpha * (far.w - centre.w), y.z + alpha * (far.z - centre.z))
             if self._accept(y, new, gradient, value):
                 break
             self.L *= 2
-        self.point, self._far, self.gamma = new, far, gamma
+        self.at, self._far, self.gamma = new, far, gamma
         self.L = max(self.L * _EASE, self.mu * (1 + 1e-9))
         return passes
 
@@ -80,31 +76,42 @@ class AFG:
         d = self.gamma - self.mu
         return 2 * self.gamma / (d + math.hypot(d, 2 * math.sqrt(self.L) * math.sqrt(self.gamma)))
 
-    def _smooth(self, y: Point) -> tuple[Vector, float]:
+    def _smooth(self, y: Predicted) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
         slope = p.loss.derivative(y.z, p.y)
         gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
-    def _value(self, y: Point) -> float:
+    def _value(self, y: Predicted) -> float:
         p = self.problem
         total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
         return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
-    def _prox(self, v: Vector, step: float) -> Point:
+    def _prox(self, v: Vector, step: float) -> Predicted:
         """The prox of Psi = lambda (a|w| + bounds)."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
-        return Point(w, self.problem.predictions(w))
+        return Predicted(w, self.problem.predictions(w))
 
-    def _accept(self, y: Point, new: Point, gradient: Vector, value: float) -> bool:
+    def _accept(self, y: Predicted, new: Predicted, gradient: Vector, value: float) -> bool:
         move = new.w - y.w
         square = float(move @ move)
         bound = value + float(gradient @ move) + 0.5 * self.L * square
         slack = 1e-14 * abs(value)  # what rounding may add to either side
         return self._value(new) <= bound + slack or square == 0 or not math.isfinite(bound)
 
-    @property
-    def x(self) -> Vector:
-        """The primal iterate w."""
-        return self.point.w
+
+@dataclass(frozen=True)
+class AFGMethod:
+    """AFG on the primal of ERM."""
+
+    name: ClassVar[str] = "afg"
+    needs: ClassVar[Needs] = (SMOOTH_LOSS,)
+    side: ClassVar[str] = "primal"
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> FullRun:
+        """Begin at w."""
+        start = start_vector(problem, at)
+        seen = unpenalised(problem) if problem.intercept else problem
+        every = 1 if costs.sweep(problem) > EXPENSIVE else 5
+        return FullRun(problem, AFG(seen, start), every, rng)

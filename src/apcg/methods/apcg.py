@@ -8,13 +8,20 @@ with two scalars covers Algorithm 1 whole; `_kernels/coordinate.pyx` has the ste
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from .._kernels import coordinate
 from .._kernels.sequence import coefficients
-from .._validation import Index, Vector
+from .._validation import Index, Mask, Vector
+from ..erm import ERM
+from ..points import Start
 from ..problem import Composite
 from ..sequences import Sequence
+from .base import SEPARABLE, Needs, Target
+from .coordinate import CoordinateRun, Coordinates
 
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
 FOLD_AT = 1e-4
@@ -43,10 +50,9 @@ class APCG:
         )
         self._columns, self._model = f.columns.arrays, problem.model()
 
-    def epoch(self, order: Index) -> int:
+    def epoch(self, order: Index) -> None:
         """One step on each block of `order`."""
         coordinate.run(*self._columns, self._model, self.state, order)
-        return 1
 
     @property
     def x(self) -> Vector:
@@ -74,9 +80,35 @@ class APCG:
         if f.shift is not None:
             pq[:, 0] += f.shift
 
+    # ---- changes between steps ----------------------------------------------------------------
+
+    def set_momentum(self, n: float, mu: float) -> None:
+        """Go on as Algorithm 2 with 1/n the probability of a step's block, and this mu.
+
+        No vector changes: x and z stay where they are.
+        """
+        self.state.n, self.state.mu, self.state.gamma = n, mu, mu
+
+    def restart(self) -> None:
+        """Forget the momentum: z = x."""
+        self.state.restart()
+
     def shift(self, change: float) -> None:
-        """The last row of A x less its shift grows by so much, at every x: its shift has moved."""
+        """Add `change` to the last row of A x less its shift, at every x: its shift has moved."""
         np.asarray(self.state.pq)[-1, 1] += change
+
+    def place(self, which: Mask, values: Vector) -> None:
+        """x_i = z_i = values_i for those coordinates."""
+        f = self.problem.f
+        u, v = np.asarray(self.state.u), np.asarray(self.state.v)
+        move = np.flatnonzero(which & ((u != 0) | (v != values)))
+        if not move.size:
+            return
+        change = np.zeros(v.size)
+        for k, (array, to) in enumerate(((u, np.zeros(v.size)), (v, values))):
+            change[move] = (to - array)[move]
+            array[move] = to[move]
+            np.asarray(self.state.pq)[:, k] += f.columns.dot(f.sign * change)
 
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x^(k) less the shift of h), as accumulated in p and q."""
@@ -88,3 +120,26 @@ def _aligned_zeros(rows: int) -> np.ndarray:
     room = np.zeros(2 * rows + 1)
     skip = room.ctypes.data % 16 // 8
     return room[skip : skip + 2 * rows].reshape(rows, 2)
+
+
+@dataclass(frozen=True)
+class Algorithm5:
+    """APCG on the dual of ERM: Algorithm 5 of the paper, with the mu of Theorem 2.
+
+    With mu = 0 (a loss that is not smooth) it is the form of Algorithm 3. Where g is not strongly
+    convex the same steps are taken on the primal. `mu` takes the place of the problem's own.
+    """
+
+    mu: float | None = None
+    name: ClassVar[str] = "apcg"
+    needs: ClassVar[Needs] = (SEPARABLE,)
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> CoordinateRun:
+        """Begin at x (or w, in the primal)."""
+        coordinates = Coordinates(problem, at)
+        mu = coordinates.mu if self.mu is None else self.mu
+        sequence = Sequence.choose(max(coordinates.sampled.size, 1), mu, None)
+        iterate = APCG(coordinates.form, coordinates.x0, sequence)
+        return CoordinateRun(coordinates, iterate, sequence.mu, target, rng)

@@ -86,6 +86,11 @@ class Run(Protocol):
 
         An `exact` certificate that did not end the run says that the sums the method keeps may
         have drifted: compute them anew.
+
+        A run may have more, for what is recorded: `mu` and `restarts`, `side` ("dual" or "primal",
+        what it is at work on). And it may have `finish(certificate, converged)`: called once after
+        the run, with what was found. It returns a `Point` that may be better in some way (exact
+        zeros, more digits), or None; the point is taken if its gap is as good.
         """
 
 
@@ -124,13 +129,23 @@ class Method(Protocol):
         """Begin at a point."""
 
 
+SEPARABLE = Need(
+    "a penalty that is a sum over features",
+    lambda p: p.separable,
+    lambda p: f"penalty {p.penalty} is not one",
+)
 SMOOTH_LOSS = Need(
     "a smooth loss",
     lambda p: p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth",
 )
 QUADRATIC_PENALTY = Need(
-    "a penalty without L1 and bounds, like \"l2\"",
+    'penalty "l2", without L1 and bounds',
     lambda p: p.dual_form and p.g.is_quadratic,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
+
+
+def unmet(method: Method, problem: ERM) -> Need | None:
+    """The first need of the method that the problem does not meet."""
+    return next((need for need in method.needs if not need.holds(problem)), None)

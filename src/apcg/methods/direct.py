@@ -28,9 +28,8 @@ class Direct:
         while True:
             yield self._queue.popleft()
 
-    def epoch(self, order: Index) -> int:
+    def epoch(self, order: Index) -> None:
         """One step on each block of `order`."""
         self._queue.extend(order.tolist())
         for _ in range(len(order)):
             self.x, _, _ = next(self._iterates)
-        return 1

@@ -9,11 +9,18 @@ On the primal form it is proximal coordinate descent.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from .._kernels.plain import run_plain
 from .._validation import Index, Vector
+from ..erm import ERM
+from ..points import Certificate, Start
 from ..problem import Composite
+from .base import SEPARABLE, Needs, Target
+from .coordinate import CoordinateRun, Coordinates
 
 
 class SDCA:
@@ -25,10 +32,9 @@ class SDCA:
         self._rows = problem.f.rows(x0)
         self._columns, self._model = problem.f.columns.arrays, problem.model()
 
-    def epoch(self, order: Index) -> int:
+    def epoch(self, order: Index) -> None:
         """One step on each coordinate of `order`."""
         run_plain(*self._columns, self._model, self._x, self._rows, order)
-        return 1
 
     @property
     def x(self) -> Vector:
@@ -40,9 +46,32 @@ class SDCA:
         self._rows = self.problem.f.rows(self._x)
 
     def shift(self, change: float) -> None:
-        """The last row grows by so much, at every x: its shift has moved."""
+        """Add `change` to the last row, at every x: its shift has moved."""
         self._rows[-1] += change
 
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x less the shift of h), as accumulated."""
         return scale * self._rows
+
+
+@dataclass(frozen=True)
+class DualAscent:
+    """SDCA on the dual of ERM; proximal coordinate descent where the primal is solved."""
+
+    name: ClassVar[str] = "sdca"
+    needs: ClassVar[Needs] = (SEPARABLE,)
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> CoordinateRun:
+        """Begin at x (or w, in the primal)."""
+        coordinates = Coordinates(problem, at)
+        iterate = SDCA(coordinates.form, coordinates.x0)
+        return _DualAscentRun(coordinates, iterate, 1.0, target, rng)
+
+
+class _DualAscentRun(CoordinateRun):
+    """Plain steps leave exact zeros by themselves."""
+
+    def finish(self, certificate: Certificate, converged: bool) -> None:
+        """Nothing is left to do."""

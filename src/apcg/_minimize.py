@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import _validation as validate
 from ._validation import Index, Vector
-from .loop import CHUNK, Check, Options, run
+from .loop import Check, Options, run
+from .methods.adaptive.iterate import Adaptive
 from .methods.apcg import APCG
-from .methods.auto import Auto
+from .methods.base import Budget, Work
+from .methods.coordinate import CHUNK
 from .methods.direct import Direct
-from .methods.sweep import Sweep
+from .methods.sampling import Sampler, Sweep
 from .problem import Composite, settle_zero_blocks
 from .result import Result
 from .sequences import Sequence
@@ -103,51 +106,81 @@ def minimize(
     gradient0 = problem.block_norms(problem.gradient(start))
 
     target = options.tol * max(1.0, float(gradient0.max()))
-    best, status, trace, epochs = run(_Task(problem, stepper, sampled), options, target)
-    seconds = float(trace["seconds"][-1]) if len(trace) else 0.0
+    task = _Task(problem, stepper, sampled, Sampler(options.rng, options.sampling))
+    outcome = run(task, task.look, options, target)
     return Result(
-        best.x,
-        best.merit,
-        best.measure,
-        status,
-        epochs,
-        seconds,
-        trace,
-        stepper.mu if isinstance(stepper, Auto) else sequence.mu,
-        sequence.gamma0,
-        moved.L,
-        method,
+        x=outcome.best.certificate.x,
+        fun=outcome.best.merit,
+        residual=outcome.best.measure,
+        status=outcome.status,
+        epochs=outcome.epochs,
+        seconds=outcome.seconds,
+        trace=outcome.trace,
+        mu=stepper.mu if isinstance(stepper, Adaptive) else sequence.mu,
+        gamma0=sequence.gamma0,
+        L=moved.L,
+        method=method,
     )
 
 
+@dataclass(frozen=True)
+class _Point:
+    """What is looked at: x."""
+
+    x: Vector
+
+
 class _Task:
-    """A method and how its answers are looked at: by F and the residual of the problem given."""
+    """Sweeps of a method, and looks at F and the residual of the problem as it was given."""
 
-    def __init__(self, problem: Composite, method: APCG | Auto | Direct, sampled: Index) -> None:
-        self.problem, self.method, self.epoch = problem, method, method.epoch
-        self._sampled, self.sweep = sampled, Sweep(sampled)
+    def __init__(
+        self,
+        problem: Composite,
+        method: APCG | Adaptive | Direct,
+        sampled: Index,
+        sampler: Sampler,
+    ) -> None:
+        self.problem, self.method = problem, method
+        self._sampled, self._sampler, self._even = sampled, sampler, Sweep(sampled)
         # An oracle of the user's may be slow: the time limit is looked at after every step.
-        self.work = problem.work if problem.compiled else CHUNK * problem.n
-        self.needs_looks = False
-        # Checks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
-        self.check_every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
+        work = problem.work if problem.compiled else CHUNK * problem.n
+        self._pieces = max(1, work // CHUNK)
+        # Looks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
+        self._every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 
-    def renew(self) -> None:
-        if isinstance(self.method, Auto):
-            self.sweep = self.method.sample(self._sampled)
+    def advance(self, budget: Budget) -> Work:
+        """Passes until the next look."""
+        wanted = budget.passes if budget.fixed else min(budget.passes, self._every)
+        for done in range(1, wanted + 1):
+            order = self._sampler.draw(self._sweep())
+            for piece in np.array_split(order, self._pieces) if self._pieces > 1 else (order,):
+                self.method.epoch(piece)
+                if budget.expired:
+                    return Work(done)
+        return Work(wanted)
 
-    def examine(self) -> Check:
+    def _sweep(self) -> Sweep:
+        adaptive = isinstance(self.method, Adaptive)
+        return self.method.sample(self._sampled) if adaptive else self._even
+
+    def look(self) -> Check:
+        """F and the residual at the present point."""
         x = self.problem.nearest(self.method.x)
         fun, residual = self.problem.value(x), self.problem.residual(x)
-        return Check(x, residual, fun, {"fun": fun, "residual": residual})
+        return Check(
+            _Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,)
+        )
+
+    def seen(self, certificate: _Point) -> None:
+        """Nothing is steered by looks."""
 
 
 def _stepper(
     problem: Composite, start: Vector, sequence: Sequence, sampled: Index, method: str
-) -> APCG | Auto | Direct:
+) -> APCG | Adaptive | Direct:
     if problem.compiled:
         if method == "auto":
-            return Auto(problem, start, sampled, sequence.mu)
+            return Adaptive(problem, start, sampled, sequence.mu)
         return APCG(problem, start, sequence)
     if method == "auto":
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Shrinking leaves coordinates out of the passes, and never changes the answer."""
+"""Resting leaves coordinates out of the passes, and never changes the answer."""
 
 import numpy as np
 import pytest
@@ -7,24 +7,26 @@ from erm_problems import LOSSES, SMOOTH, problem, text_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apcg import ERM, certificate, solve
-from apcg.methods import shrinking
-from apcg.methods.auto import Auto
-from apcg.methods.shrinking import Shrinking
-from apcg.monitor import Monitor
+from apcg import ERM, solve
+from apcg.certificate import certify
+from apcg.methods.adaptive import AdaptiveRun, resting
+from apcg.methods.adaptive.iterate import Adaptive
+from apcg.methods.adaptive.resting import Resting
+from apcg.points import Point
 
 
 def run(p, **options):
     """Solve, with the number of coordinates that are sampled at each epoch."""
     sizes = []
-    original = Monitor.epoch
+    original = AdaptiveRun.sweep
 
-    def epoch(self, order):
-        sizes.append(np.unique(self.sweep.indices).size)
-        return original(self, order)
+    def sweep(self):
+        found = original(self)
+        sizes.append(np.unique(found.indices).size)
+        return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Monitor, "epoch", epoch)
+        patch.setattr(AdaptiveRun, "sweep", sweep)
         return solve(p, random_state=0, **options), np.array(sizes)
 
 
@@ -69,9 +71,9 @@ def test_lasso(loss):
 def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
     p = problem(loss, alpha=1e-2, n=60, d=80, seed=seed)
     tight = solve(p, "apcg" if loss != "hinge" else "sdca", tol=1e-10, max_epochs=50_000)
-    method = Auto(p.form, tight.x.copy(), np.arange(p.n), p.mu)
-    found = certificate.of_dual(p, tight.x)
-    kept = Shrinking(p, np.arange(p.n)).after_look(method, found, 1.0)
+    method = Adaptive(p.form, tight.x.copy(), np.arange(p.n), p.mu)
+    found = certify(p, Point(x=tight.x))
+    kept = Resting(p, np.arange(p.n)).after_look(method, found, 1.0)
     left_out = np.setdiff1d(np.arange(p.n), kept)
     m = p.loss.argument(p.predictions(tight.w), p.y)
     resting = -p.weights * p.loss.arrays.derivative(m)
@@ -82,40 +84,17 @@ def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
 
 def test_putting_coordinates_to_rest_keeps_p_and_q():
     p = problem("smoothed_hinge", alpha=1e-4, n=60, d=30)
-    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu, first=1e-2)
+    method = Adaptive(p.form, np.zeros(p.n), np.arange(p.n), p.mu, first=1e-2)
     rng = np.random.default_rng(0)
     for _ in range(5):
         method.epoch(rng.permutation(p.n))
     idle = rng.random(p.n) < 0.5
-    method.put(idle, np.zeros(p.n))
+    method.place(idle, np.zeros(p.n))
     np.testing.assert_array_equal(method.x[idle], 0)
     np.testing.assert_allclose(method.rows(), p.form.f.rows(method.x), atol=1e-12)
     for _ in range(3):  # and they stay there while the others move
         method.epoch(rng.permutation(np.flatnonzero(~idle)))
     np.testing.assert_array_equal(method.x[idle], 0)
-
-
-def test_settling_never_raises_f_and_shortens_the_way_of_x():
-    """x comes late to bounds that z is at; it is put there only if D rises by it."""
-    X, y = text_like(n=800, d=1200, noise=0.1)
-    p = ERM(X, y, "smoothed_hinge", alpha=1e-5)
-    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), p.mu, first=1e-2)
-    rng, settled = np.random.default_rng(0), 0
-    for _ in range(40):
-        method.epoch(rng.permutation(p.n))
-        found = certificate.of_dual(p, p.form.nearest(method.x))
-        resting, values = shrinking._resting(p, found, 1e-6)
-        before, value, seen = method.x, method._value(), np.array(method._values)
-        shrinking._settle(method, resting, values)
-        # what F falls by then is no part of the rate
-        np.testing.assert_allclose(method._values - seen, method._value() - value, atol=1e-12)
-        moved = method.x != before
-        assert not moved[~resting].any()
-        np.testing.assert_array_equal(method.x[moved], values[moved])
-        np.testing.assert_allclose(method.rows(), p.form.f.rows(method.x), atol=1e-10)
-        assert p.dual(p.form.nearest(method.x)) >= found.dual - 1e-12
-        settled += moved.sum()
-    assert settled > 0
 
 
 def test_an_epoch_has_as_many_nonzeros_as_the_data():
@@ -124,21 +103,21 @@ def test_an_epoch_has_as_many_nonzeros_as_the_data():
     p = ERM(X, y, "squared_hinge", alpha=1e-4)
     lengths = np.diff(p.samples.indptr)
     work = []
-    original = Auto.epoch
+    original = Adaptive.epoch
 
     def epoch(self, order):
         work.append(lengths[order].sum())
         return original(self, order)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Auto, "epoch", epoch)
+        patch.setattr(Adaptive, "epoch", epoch)
         r = solve(p, tol=1e-9, max_epochs=300, check_every=1, random_state=0)
     assert r.epochs == len(work)
     assert np.abs(np.array(work) / X.nnz - 1).max() < 0.1
 
 
 def test_where_nothing_rests_nothing_is_left_out():
-    assert not shrinking.applies(problem("squared"))
+    assert not resting.applies(problem("squared"))
     p = problem("squared", alpha=1e-5, n=100, d=300)
     _, sizes = run(p, tol=1e-9)
     assert (sizes[sizes > 1] == p.n).all()

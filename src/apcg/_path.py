@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ import numpy as np
 from . import _validation as validate
 from ._validation import Vector
 from .erm import ERM
-from .methods import shrinking
+from ._solve import solve
+from .methods.adaptive import resting
+from .methods.base import Method
+from .points import Start
 from .result import Solution
-from .solve import solve
 
 
-def path(problem: ERM, alphas: Any, method: str = "auto", **options: Any) -> list[Solution]:
+def path(problem: ERM, alphas: Any, method: str | Method = "auto", **options: Any) -> list[Solution]:
     """Solve `problem` for each alpha, from the largest to the smallest, with warm starts.
 
     The dual point x of one alpha is feasible for the next, and a good start; for a penalty that is
@@ -81,7 +83,7 @@ class _Seen:
         return cls(problem.alpha, answer, z, Ax, slopes)
 
 
-def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
+def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
     """A start for the next alpha: where the last answers point to, or the last one.
 
     They are taken for polynomials of low degree in alpha and in log alpha: w, and x where it has
@@ -98,7 +100,7 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
             if np.unique(nodes).size == count:
                 guesses.append(_Guess(seen[-count:], _lagrange(nodes, scale(problem.alpha))))
     w = min((g.w(problem) for g in guesses), key=lambda found: found[0])[1]
-    if shrinking.rests(problem):
+    if resting.rests(problem):
         few = (g for g in guesses if len(g.parts) < 4)
         ahead = [max((g.x(problem) for g in few), key=lambda found: found[0])[1]]
     else:
@@ -108,7 +110,8 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
     for new in map(problem.balance, ahead) if problem.intercept else ahead:
         if np.isfinite(new).all() and (value := problem.dual(new)) > best:
             x, best = new, value
-    return replace(last.answer, x=x, w=w)
+    answer = last.answer
+    return Start(x, w, answer.intercept, answer.mu, answer.side)
 
 
 @dataclass

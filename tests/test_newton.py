@@ -1,33 +1,19 @@
-"""Newton's method on the primal, when "auto" takes it, and the best pair of points it gives."""
+"""Newton's method on the primal: its parts, its steps, what it refuses."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from erm_problems import SMOOTH, data, problem, text_like
-from hypothesis import given, settings
+from erm_problems import SMOOTH, data, one_hot, problem
+from hypothesis import given
 from hypothesis import strategies as st
 
-from apcg import ERM, certificate, losses, penalties, solve
-from apcg.methods import newton
-from apcg.methods.choice import Choice
+from apcg import ERM, losses, penalties, solve
 from apcg.methods.newton import Newton
 
 #: A relative gap that is as good as rounding allows.
 TIGHT = 1e-12
-
-
-def one_hot(n=2000, groups=6, levels=5, seed=0):
-    """Many samples of few features that are collinear: the columns of each group sum to one."""
-    rng = np.random.default_rng(seed)
-    choice = rng.integers(levels, size=(n, groups)) + levels * np.arange(groups)
-    X = sp.csr_array(
-        (np.ones(n * groups), choice.ravel(), np.arange(0, n * groups + 1, groups)),
-        shape=(n, groups * levels),
-    )
-    z = X @ rng.standard_normal(groups * levels) + rng.standard_normal(n)
-    return X, np.where(z > np.median(z), 1.0, -1.0)
 
 
 # ---- the parts ----------------------------------------------------------------------------------
@@ -92,11 +78,11 @@ def test_newton_reaches_the_optimum(loss, weighted, sparse):
 def test_every_step_lowers_the_objective(loss):
     p = problem(loss, alpha=1e-6)
     method = Newton(p, np.full(p.d, 50.0))  # far too long a start
-    values = [p.primal(method.x)]
+    values = [p.primal(method.at.w)]
     assert values[0] <= p.primal(np.zeros(p.d)) * (1 + 1e-12)
     for _ in range(12):
-        method.epoch(np.zeros(1, dtype=np.intp))
-        values.append(p.primal(method.x))
+        method.step()
+        values.append(p.primal(method.at.w))
     assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
 
 
@@ -121,7 +107,6 @@ def test_newton_counts_what_it_does():
     p = ERM(X, y, "logistic", alpha=1e-6)
     nnz, d = X.nnz, X.shape[1]
     cost = 1 + (2000 * 6 * 7 / 2 + d**3 / 6) / (2 * nnz)
-    assert newton.step_cost(p) == pytest.approx(cost)
     r = solve(p, "newton", tol=0, max_epochs=40, check_every=1)
     steps = len(r.trace) - 1
     assert r.epochs == np.ceil(steps * cost)
@@ -142,125 +127,6 @@ def test_a_warm_start_ends_at_once():
     first = solve(p, "newton", tol=1e-10)
     again = solve(p, "newton", tol=1e-9, x0=first)
     assert again.epochs == 0
-
-
-# ---- the choice ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
-def test_few_collinear_features_are_solved_in_the_primal(loss):
-    """The dual is slow there whatever mu-hat is."""
-    X, y = one_hot()
-    p = ERM(X, y, loss, alpha=1e-8)
-    auto = solve(p, "auto", tol=1e-6, max_epochs=1000, check_every=1, random_state=0)
-    apcg = solve(p, "apcg", tol=1e-6, max_epochs=1000, check_every=1, random_state=0)
-    assert auto.converged
-    assert auto.side == "primal"
-    assert auto.epochs < 0.5 * apcg.epochs
-
-
-def test_many_features_and_easy_problems_stay_in_the_dual():
-    X, y = text_like(n=600, d=900, noise=0.3)
-    assert solve(ERM(X, y, "logistic", alpha=1e-6), random_state=0).side == "dual"
-    X, y = one_hot()
-    assert solve(ERM(X, y, "logistic", alpha=1e-2), random_state=0).side == "dual"
-
-
-@pytest.mark.parametrize(
-    ("loss", "penalty"), [("hinge", "l2"), ("logistic", "l1"), ("huber", "elasticnet")]
-)
-def test_where_newton_does_not_apply_it_is_never_chosen(loss, penalty):
-    p = problem(loss, penalty, 1e-5)
-    choice = Choice(p, 1e-9, 10**9)
-    assert not any(choice.leave(e, 1.0) for e in range(1000))
-
-
-def test_the_choice_follows_the_rate():
-    """A gap that falls by ten each pass is left alone; one that stands still is not."""
-    X, y = one_hot()
-    p = ERM(X, y, "logistic", alpha=1e-6)
-    fast, slow, short = Choice(p, 1e-6, 1000), Choice(p, 1e-6, 1000), Choice(p, 1e-6, 12)
-    assert not any(fast.leave(e, 0.1**e) for e in range(60))
-    assert any(slow.leave(e, 0.99**e) for e in range(60))
-    assert not any(short.leave(e, 0.99**e) for e in range(12))  # no room for it
-
-
-# ---- the best pair ------------------------------------------------------------------------------
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sampled_from(SMOOTH), st.integers(0, 10_000))
-def test_a_combination_is_at_least_as_good_as_both(loss, seed):
-    p = problem(loss, alpha=1e-3)
-    rng = np.random.default_rng(seed)
-    low, high = np.clip(p.loss.domain, -2, 2)
-    a, b = (certificate.of_dual(p, rng.uniform(low, high, p.n)) for _ in range(2))
-    both = certificate.combine(p, a, b)
-    assert both.primal <= min(a.primal, b.primal)
-    assert both.dual == max(a.dual, b.dual)
-    assert both.primal == pytest.approx(p.primal(both.w), rel=1e-12)
-    assert both.dual == pytest.approx(p.dual(both.x), rel=1e-12)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
-def test_a_fast_fall_of_the_gap_loses_no_better_point(loss):
-    """Then no point between is looked for, but the better of each is kept."""
-    p = problem(loss, alpha=1e-3)
-    x = solve(p, tol=1e-3, random_state=0).x
-    good = certificate.of_dual(p, x)
-    worse = 1.01 * good.w
-    z = p.predictions(worse)
-    new = certificate.Certificate(worse, x, p.primal(worse), good.dual, z)
-    poor = certificate.Certificate(good.w, 0 * x, good.primal, p.dual(0 * x), p.predictions(good.w))
-    assert new.gap < 0.2 * poor.gap
-    both = certificate.combine(p, poor, new)
-    assert both.primal == min(poor.primal, new.primal)
-    assert both.dual == new.dual
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
-def test_auto_is_never_worse_than_what_it_has_seen(loss):
-    seen = []
-    r = solve(
-        problem(loss, alpha=1e-6),
-        tol=1e-12,
-        max_epochs=40,
-        check_every=1,
-        random_state=0,
-        callback=lambda c: seen.append((c.primal, c.dual)),
-    )
-    primal, dual = np.array(seen).T
-    assert r.primal <= primal.min() * (1 + 1e-12)
-    assert r.dual >= dual.max() - 1e-12 * abs(dual.max())
-    assert np.all(np.diff(primal - dual) <= 1e-14)
-
-
-def random_problem(seed):
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(20, 300)), int(rng.integers(5, 120))
-    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.uniform(0.1, 1))
-    X *= np.exp(rng.normal(0, rng.uniform(0, 1.5), d))
-    z = X @ rng.standard_normal(d)
-    y = np.where(z + rng.uniform(0, 2) * np.std(z) * rng.standard_normal(n) > 0, 1.0, -1.0)
-    y[:2] = -1, 1
-    loss = ("smoothed_hinge", "logistic", "squared_hinge")[seed % 3]
-    return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
-
-
-@pytest.mark.parametrize("once", [False, True], ids=["own checks", "one check at the end"])
-def test_auto_against_sdca_on_random_problems(once):
-    """P - P* after k passes: at most 1.1 of SDCA's after k/1.25, in 95 of 100; never above 3."""
-    ratios = []
-    for seed in range(200):
-        p, k = random_problem(seed)
-        best = solve(p, "newton", tol=1e-13, max_epochs=100_000).primal
-        auto, sdca = (
-            solve(p, m, tol=0, max_epochs=e, check_every=e if once else None, random_state=0).primal
-            for m, e in (("auto", k), ("sdca", int(k / 1.25)))
-        )
-        ratios.append((auto - best - 1e-9 * best) / max(sdca - best, 1e-300))
-    assert np.mean(np.array(ratios) <= 1.1) >= 0.95
-    assert max(ratios) <= 3
 
 
 # ---- what an attack on it found ---------------------------------------------------------------

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from test_theorem1 import CASES, SMALL, STRONG
 
 from apcg import ERM, functions, minimize, penalties, solve, theory
-from apcg.loop import Options
-from apcg.methods import auto, reference
-from apcg.methods.auto import Auto
-from apcg.methods.sweep import HIGHEST, Sweep, visits
+from apcg.methods import reference
+from apcg.methods.adaptive import visits as visits_module
+from apcg.methods.adaptive.iterate import Adaptive
+from apcg.methods.adaptive.visits import Visits, VisitsTuning, visits
+from apcg.methods.plan import Auto
+from apcg.methods.sampling import HIGHEST
 from apcg.problem import Composite
 
 moves = st.lists(st.floats(0, 1e100), min_size=1, max_size=60).map(np.array)
@@ -41,97 +43,22 @@ def test_who_move_alike_are_visited_alike(value):
     assert (visits(np.full(30, value), np.ones(30)) == 1).all()
 
 
-def lively(n=400):
-    """A sweep over two thirds of n coordinates, a few of which move much."""
-    rng = np.random.default_rng(0)
-    kept = np.flatnonzero(np.arange(n) % 3 > 0)
-    lengths = rng.integers(1, 9, n).astype(float)
-    r = visits(np.exp(3 * rng.standard_normal(kept.size)), lengths[kept])
-    return Sweep(kept, lengths, r), lengths
-
-
-def test_a_sweep_has_all_visits():
-    lot, lengths = lively()
-    kept = np.unique(lot.indices)
-    assert kept.size == 266
-    assert lot.highest == HIGHEST
-    # so many steps make a pass
-    assert lot.steps == pytest.approx(lengths.sum() / lengths[lot.indices].mean(), abs=1)
-    order = lot.shuffled(np.random.default_rng(1))
-    np.testing.assert_array_equal(np.bincount(order, minlength=400)[kept], lot.visits[kept])
-    assert order.size == lot.indices.size == lot.visits[kept].sum()
-    # one in each 1/r_i of the sweep, up to how unevenly the others fall
-    where = np.arange(order.size) / order.size
-    for i in kept[lot.visits[kept] == HIGHEST]:
-        found = where[order == i]
-        slots = np.arange(HIGHEST) / HIGHEST
-        assert (found > slots - 0.1).all()
-        assert (found < slots + 1 / HIGHEST + 0.1).all()
-
-
-@given(st.integers(1, 1500), st.integers(0, 100), st.booleans())
-def test_runs_are_the_order_in_parts_of_one_r(size, seed, shuffled):
-    lot, _ = lively()
-    rng = np.random.default_rng(seed)
-    order = lot.shuffled(rng)[:size] if shuffled else rng.choice(lot.indices, size)
-    parts = list(lot.runs(order))
-    if shuffled:
-        assert len(parts) <= 5 * HIGHEST  # there are five powers of two
-    for r, part in parts:
-        assert (lot.visits[part] == r).all()
-    np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), order)
-
-
-def test_the_rest_of_a_sweep_is_in_few_runs_too():
-    lot, _ = lively()
-    rest = np.random.default_rng(0).integers(400, size=300)
-    left = lot.left_of(rest)
-    np.testing.assert_array_equal(np.sort(left), np.sort(rest[rest % 3 > 0]))
-    assert len(list(lot.runs(left))) <= 5 * (left.size * HIGHEST // lot.indices.size + 1)
-
-
-def test_steps_on_empty_columns_count_too():
-    """Else a pass over them would have no end."""
-    X = sp.csr_array(np.eye(30)[:, :4])
-    lengths = ERM(X, np.ones(30), "squared").form.lengths
-    np.testing.assert_array_equal(lengths, np.ones(30))
-    assert Sweep(np.arange(10, 30), lengths).steps == 30
-
-
-class Changing:
-    """A task whose sweep changes before each epoch."""
-
-    def __init__(self, sweeps):
-        self._sweeps = iter(sweeps)
-
-    def renew(self):
-        self.sweep = next(self._sweeps)
-
-
-def test_what_is_left_of_a_sweep_comes_first():
-    """Unless it is not sampled any more; so nobody waits long."""
-    first, then = Sweep(np.arange(10)), Sweep(np.arange(5, 15))
-    first.steps = then.steps = 6
-    orders = Options(random_state=0).orders(Changing([first, then, then]))
-    one, two, three = (next(orders) for _ in range(3))
-    assert np.isin(one, first.indices).all()
-    left = np.setdiff1d(first.indices, one)
-    left = left[left >= 5]
-    np.testing.assert_array_equal(np.sort(two[: left.size]), left)
-    after = np.concatenate([two[left.size :], three])[:10]
-    np.testing.assert_array_equal(np.sort(after), np.arange(5, 15))
-
-
 # ---- the step ------------------------------------------------------------------------------------
 
 
 def uneven_auto(form, x0, mu, r, monkeypatch):
-    """Auto with these visits, and with a mu-hat that stays."""
-    monkeypatch.setattr(auto, "visits", lambda moved, lengths, most: r)
-    monkeypatch.setattr(auto, "FEWEST", 1)
-    method = Auto(form, x0, np.arange(form.n), mu / 10, mu)
+    """An adaptive iterate with these visits, and with a mu-hat that stays."""
+    monkeypatch.setattr(visits_module, "visits", lambda travelled, lengths, most: r)
+    method = Adaptive(
+        form,
+        x0,
+        np.arange(form.n),
+        mu / 10,
+        mu,
+        visits=VisitsTuning(fewest=1),
+        without=("rate",),
+    )
     assert method.sample(np.arange(form.n)).highest == r.max()
-    method._follow_the_rate = lambda w: None
     return method
 
 
@@ -244,12 +171,6 @@ def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
 # ---- what it brings ------------------------------------------------------------------------------
 
 
-def sample_evenly(monkeypatch):
-    monkeypatch.setattr(
-        auto, "visits", lambda moved, lengths, most: np.ones_like(moved, dtype=np.intp)
-    )
-
-
 def with_near_duplicates(n=1500, d=2500, pairs=60, noise=0.02):
     """Text-like data, where a few rows are nearly the same as others."""
     X, y = text_like(n=n, d=d, noise=0.1)
@@ -262,12 +183,11 @@ def with_near_duplicates(n=1500, d=2500, pairs=60, noise=0.02):
 
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("sampling", ["permutation", "uniform"])
-def test_near_duplicates_cost_few_passes(loss, sampling, monkeypatch):
+def test_near_duplicates_cost_few_passes(loss, sampling):
     p = ERM(*with_near_duplicates(), loss, alpha=1e-7)
     options = {"max_epochs": 3000, "check_every": 1, "random_state": 0, "sampling": sampling}
     uneven = solve(p, **options)
-    sample_evenly(monkeypatch)
-    evenly = solve(p, **options)
+    evenly = solve(p, Auto(without=("visits",)), **options)
     assert uneven.converged
     assert evenly.converged
     assert uneven.side == evenly.side == "dual"
@@ -284,7 +204,7 @@ def test_correlated_features_cost_few_passes(monkeypatch):
     f, psi = functions.LeastSquares(A, b), penalties.L1(0.01 * np.abs(A.T @ b).max())
     options = {"method": "auto", "tol": 1e-8, "max_epochs": 5000, "random_state": 0}
     uneven = minimize(f, psi, **options)
-    sample_evenly(monkeypatch)
+    monkeypatch.setattr(Visits, "choose", lambda *_: None)
     evenly = minimize(f, psi, **options)
     assert uneven.converged
     assert evenly.converged
@@ -302,7 +222,7 @@ def test_how_far_blocks_have_moved(blocks, monkeypatch):
     if blocks is None:
         psi = penalties.L1(1.0)
     points, made = [np.zeros(150)], []
-    original = Auto.sample
+    original = Adaptive.sample
 
     def sample(self, kept):
         found = original(self, kept)
@@ -310,7 +230,7 @@ def test_how_far_blocks_have_moved(blocks, monkeypatch):
         made.append((self.mu, found))
         return found
 
-    monkeypatch.setattr(Auto, "sample", sample)
+    monkeypatch.setattr(Adaptive, "sample", sample)
     options = {"method": "auto", "random_state": 0, "max_epochs": 2000, "tol": 1e-8}
     r = minimize(f, psi, np.zeros(150), blocks=blocks, **options)
     assert r.converged
@@ -321,7 +241,7 @@ def test_how_far_blocks_have_moved(blocks, monkeypatch):
         assert np.unique(found.indices).size == n
         moved = np.sqrt(np.add.reduceat((after - before) ** 2, starts) * r.L)
         if mu < 1 and moved.any():
-            expected = visits(moved, np.asarray(sizes) * 300.0, auto.UNEVEN / np.sqrt(mu))
+            expected = visits(moved, np.asarray(sizes) * 300.0, VisitsTuning.uneven / np.sqrt(mu))
             np.testing.assert_array_equal(np.bincount(found.indices), expected)
             uneven += expected.max() > 1
     assert uneven > 3
@@ -333,7 +253,7 @@ def test_dense_rows_are_not_visited_too_often():
     short = sp.random_array((500, 2000), density=0.004, rng=rng, format="csr")
     X = sp.csr_array(sp.vstack([short, 0.3 * rng.standard_normal((3, 2000))]))
     p = ERM(X, rng.standard_normal(503), "squared", alpha=1e-3)
-    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), 1e-9, 0.01)
+    method = Adaptive(p.form, np.zeros(p.n), np.arange(p.n), 1e-9, 0.01)
     method.epoch(np.array([3, 40, 500, 501, 502]))
     found = method.sample(np.arange(p.n))
     assert found.highest > 1
@@ -346,19 +266,6 @@ def test_dense_rows_are_not_visited_too_often():
 def test_where_what_is_slow_is_not_local_sampling_is_even(d, first, uneven):
     """At the mu of the theorem, and if many more coordinates move than there are rows of A."""
     p = problem("logistic", n=60, d=d)
-    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), 1e-3, first)
+    method = Adaptive(p.form, np.zeros(p.n), np.arange(p.n), 1e-3, first)
     method.epoch(np.repeat(np.arange(8), [1, 1, 1, 1, 1, 1, 1, 9]))
     assert (method.sample(np.arange(p.n)).highest > 1) == uneven
-
-
-def test_mu_falls_gently_where_sampling_is_uneven():
-    p = problem("logistic", n=60)
-    method = Auto(p.form, np.zeros(p.n), np.arange(p.n), 1e-9, 0.5)
-    assert method._steepest == auto.STEEPEST
-    method.epoch(np.array([3, 3, 3]))
-    method.sample(np.arange(p.n))
-    assert method.sweep.highest >= 4
-    assert auto.GENTLE <= method._steepest < auto.STEEPEST
-    before = method.mu
-    method._adjust(1e-6, np.sqrt(before))
-    assert method.mu == before / max(auto.GENTLE, auto.STEEPEST / method.sweep.highest)

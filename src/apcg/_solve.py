@@ -1,0 +1,167 @@
+"""`solve`: regularised ERM by any of the methods, with a certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import _validation as validate
+from .certificate import certify
+from .erm import ERM
+from .judge import Judge
+from .loop import Options, Outcome, run
+from .methods import registry
+from .methods.apcg import Algorithm5
+from .methods.base import Method, Run, Target
+from .points import Certificate, Point, Start
+from .result import Solution, Status
+
+
+def solve(
+    problem: ERM,
+    method: str | Method = "auto",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    x0: Any = None,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
+    *,
+    mu: float | None = None,
+) -> Solution:
+    """Minimize P(w) and certify it: stop when P(w) - D(x) <= tol |P(w)|.
+
+    Parameters
+    ----------
+    problem : an `ERM`.
+    method : "auto", a plan that chooses among the others by predicted time; "adaptive", APCG with a
+        mu that follows the observed rate, from SDCA down to the mu of the theorem; "apcg",
+        Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
+        coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
+        primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
+        losses). Or a method of your own: an object as `apcg.methods.base` describes it.
+    tol : the relative duality gap to stop at.
+    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
+        method counts its matrix and factor as passes; both finish what they are in. An L1 problem
+        gets one more pass at the end, for exact zeros.
+    x0 : an earlier `Solution` to go on from, or a `points.Start`; or a dual feasible x for "apcg",
+        "sdca" and "auto"; or for "afg", "newton" and penalties that are solved in the primal
+        ("l1"), a w. None is zero.
+    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
+        ("auto" looks at it in between too, to steer by.)
+    sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
+        sweep of "auto" some coordinates may come more often than others.
+    callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
+    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    time_limit : in seconds.
+    mu : for "apcg", the convexity parameter to use in the place of the problem's own.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], "logistic", alpha=0.1), random_state=0)
+    >>> r.converged, bool(r.gap <= 1e-6 * r.primal)
+    (True, True)
+    """
+    if not isinstance(problem, ERM):
+        raise TypeError(
+            f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
+            "solve(ERM(X, y, loss, penalty, alpha))."
+        )
+    chosen = registry.find(method)
+    options = Options(
+        tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
+    )
+    if mu is not None:
+        if chosen.name != "apcg":
+            raise ValueError('mu is a parameter of method "apcg" only.')
+        chosen = Algorithm5(mu)
+    registry.check_fit(chosen, problem)
+    at = _start(problem, chosen, x0)
+    target = Target(options.tol, options.max_epochs, options.sampling)
+    stepping = chosen.start(problem, at, target, options.rng)
+    outcome = run(stepping, Judge(problem, stepping, options.tol), options, options.tol)
+    final = _final(problem, stepping, outcome, options.tol)
+    final = _not_worse(problem, at, final, options.tol)
+    status = outcome.status
+    # what came after the loop may have reached what the loop did not
+    ended = ("max_epochs", "precision", "time_limit")
+    if status.code in ended and final.relative <= options.tol:
+        status = Status.of("converged", outcome.epochs, final.relative, options.tol)
+    trace = outcome.trace
+    return Solution(
+        w=final.w,
+        x=final.x,
+        primal=final.primal,
+        dual=final.dual,
+        status=status,
+        epochs=outcome.epochs,
+        seconds=outcome.seconds,
+        trace=trace,
+        method=chosen.name,
+        side=outcome.best.side,
+        mu=float(trace["mu"][-1]) if len(trace) else float(getattr(stepping, "mu", math.nan)),
+        intercept=final.b,
+    )
+
+
+def _start(problem: ERM, method: Method, x0: Any) -> Start:
+    """Where to start. A plain array is x if the method works on the dual, else w."""
+    if x0 is None:
+        return Start()
+    if isinstance(x0, Solution):
+        same = x0.method == method.name  # then it goes on as it ended
+        x0 = Start(
+            x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None
+        )
+    if isinstance(x0, Start):
+        if x0.w is not None:
+            validate.vector(x0.w, problem.d, "w of x0", each="column of X")
+        if x0.x is not None:
+            validate.vector(x0.x, problem.n_samples, "x of x0", each="row of X")
+        return x0
+    side = getattr(method, "side", "dual" if problem.dual_form else "primal")
+    return Start(x=x0) if side == "dual" else Start(w=x0)
+
+
+def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:
+    """The certificate to give back, computed from w and x alone.
+
+    The method may have something to add: it is taken if it certifies as well.
+    """
+    found: Certificate = outcome.best.certificate
+    if not found.exact:
+        found = certify(problem, outcome.best.source)
+    finish = getattr(stepping, "finish", None)
+    code = outcome.status.code
+    if finish is None or not outcome.epochs or code in ("interrupted", "time_limit"):
+        return found
+    try:
+        point: Point | None = finish(found, code in ("converged", "precision"))
+        if point is None:
+            return found
+        new = certify(problem, point.bare())
+    except KeyboardInterrupt:
+        return found
+    return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found
+
+
+def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certificate:
+    """`final`, or where the run started if that was better and the tolerance is not reached.
+
+    With few passes left, the way to a better point may lead through worse ones.
+    """
+    if final.relative <= tol or at.w is None or at.x is None:
+        return final
+    known = certify(problem, Point(at.w, at.x, at.b or 0.0))
+    return known if known.gap < final.gap else final

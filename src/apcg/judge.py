@@ -1,0 +1,93 @@
+"""The judge of `solve`: certifies what a method found, and says when only rounding is left."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .certificate import certify, certify_enough
+from .erm import ERM
+from .loop import Check
+from .methods.base import Run
+from .points import Certificate
+
+#: Gaps below 16 eps (|P| + |D|) are rounding noise.
+FLOOR = 16 * np.finfo(float).eps
+#: Below this relative gap, a gap that no longer falls is taken for rounding.
+STALL = 1e-9
+#: A gap that has not fallen by a tenth for so many looks no longer falls.
+PATIENCE = 20
+
+
+class Judge:
+    """Looks at the points of a run."""
+
+    def __init__(self, problem: ERM, run: Run, tol: float) -> None:
+        self.problem, self.run, self.tol = problem, run, tol
+        self._stall = Stall()
+
+    def __call__(self) -> Check:
+        """One look."""
+        point = self.run.point()
+        found = certify_enough(self.problem, point, self.tol)
+        exhausted = self._stall.saw(found, self.side)
+        if self._stall.drifted and not found.exact:
+            found = certify(self.problem, point.bare())  # exact: tells the method to refresh
+        return Check(
+            found,
+            point=found.x,
+            measure=found.relative,
+            merit=found.gap if math.isfinite(found.gap) else math.inf,
+            columns={
+                "primal": found.primal,
+                "dual": found.dual,
+                "gap": found.gap,
+                "mu": float(getattr(self.run, "mu", math.nan)),
+                "restarts": int(getattr(self.run, "restarts", 0)),
+            },
+            arrays=(found.x, found.w),
+            source=point.bare(),
+            side=self.side,
+            exhausted=exhausted,
+        )
+
+    @property
+    def side(self) -> str:
+        """What the method is at work on."""
+        return str(getattr(self.run, "side", "primal"))
+
+
+class Stall:
+    """Whether the gap is rounding error: tiny, or small and not falling any more."""
+
+    def __init__(self) -> None:
+        self._begin()
+        self._side = ""
+
+    def _begin(self) -> None:
+        self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
+        self._last, self._rises = math.inf, 0
+        #: Whether the sums of the method may have drifted: set once, when the gap is stuck.
+        self.drifted = False
+
+    def saw(self, found: Certificate, side: str) -> bool:
+        """Count a look; returns whether rounding is all that is left."""
+        if side != self._side:  # another method is at work
+            self._begin()
+            self._side = side
+        self._looks += 1
+        self._rises += found.gap > self._last
+        self._last = found.gap
+        if found.gap < 0.9 * self._best:
+            self._best, self._best_at, self._rises = found.gap, self._looks, 0
+        scale = abs(found.primal) + abs(found.dual)
+        since = self._looks - self._best_at
+        stuck = since > max(PATIENCE, self._looks // 2)
+        # Rounding goes up as often as down; what is only slow goes down.
+        stalled = stuck and self._rises > since // 4
+        self.drifted = stuck and not self._refreshed
+        if self.drifted:
+            self._refreshed, self._best_at, self._rises = True, self._looks, 0
+            return False
+        return bool(found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale))

@@ -1,0 +1,65 @@
+"""What things cost, in nanoseconds: the one place where methods get predictions of time from.
+
+The rates are fixed numbers, so that a rerun takes the same decisions. They were measured on one
+core of a 2.x GHz x86-64 server (`benchmarks/rates.py` measures them); decisions compare costs with
+each other, so only the ratios of the rates matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..erm import ERM
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Nanoseconds of one unit of each kind of work (docs/decisions/0005-costs.md)."""
+
+    #: a stored number of a coordinate step: read in the product, read and written in the update
+    step_nonzero: float = 4.0
+    #: a coordinate step, besides its numbers
+    step: float = 40.0
+    #: a stored number of a product with X or its transpose
+    product_nonzero: float = 1.5
+    #: a multiply-add of the Gram matrix of sparse rows
+    gram_entry: float = 0.9
+    #: a multiply-add of a Cholesky factor, of which there are d^3/6
+    cholesky_entry: float = 0.25
+    #: an entry of a vector in an elementwise operation, with its share of NumPy's overhead
+    vector_entry: float = 3.0
+    #: an evaluation of a loss and its conjugate
+    loss: float = 15.0
+    #: a look, besides all that: Python
+    look: float = 50_000.0
+
+
+RATES = Rates()
+
+
+def sweep(problem: ERM) -> float:
+    """One pass of a coordinate method."""
+    return RATES.step_nonzero * problem.samples.nnz + RATES.step * problem.n_samples
+
+
+def look(problem: ERM) -> float:
+    """A certificate: X w, A x, P and D, and the vectors that a method makes for it."""
+    n, d = problem.n_samples, problem.d
+    products = 2 * RATES.product_nonzero * problem.samples.nnz
+    return products + RATES.loss * n + RATES.vector_entry * (n + 2 * d) + RATES.look
+
+
+def gram_entries(problem: ERM) -> float:
+    """Multiply-adds of X' D X: the pairs of stored numbers in a row."""
+    lengths = problem.samples.lengths
+    return 0.5 * float(np.sum(lengths * (lengths + 1)))
+
+
+def newton_step(problem: ERM) -> float:
+    """A step of Newton's method: the Hessian, its factor, two products, a search along a line."""
+    d, n = problem.d, problem.n_samples
+    hessian = RATES.gram_entry * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
+    products = 2 * RATES.product_nonzero * problem.samples.nnz
+    return hessian + products + 4 * RATES.loss * n + RATES.look

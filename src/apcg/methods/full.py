@@ -1,0 +1,92 @@
+"""The inner loop of methods that look at all the data in each step: AFG, Newton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .. import _validation as validate
+from .._validation import Vector
+from ..erm import ERM
+from ..points import Certificate, Point, Start
+from .base import Budget, Work
+from .coordinate import with_zeros
+
+
+@dataclass
+class Predicted:
+    """A vector w and its predictions X w."""
+
+    w: Vector
+    z: Vector
+
+    def towards(self, other: Predicted, share: float) -> Predicted:
+        """(1 - share) self + share other"""
+        return Predicted(
+            self.w + share * (other.w - self.w), self.z + share * (other.z - self.z)
+        )
+
+
+class FullIterate(Protocol):
+    """The state of such a method. With an intercept, b is the last entry of w."""
+
+    @property
+    def at(self) -> Predicted:
+        """The present w and X w."""
+
+    def step(self) -> int:
+        """One step; returns the passes over the data that it took."""
+
+
+class FullRun:
+    """Steps of an iterate, with a look after every few."""
+
+    side = "primal"
+    restarts = 0
+    mu = float("nan")
+
+    def __init__(
+        self, problem: ERM, iterate: FullIterate, every: int, rng: np.random.Generator
+    ) -> None:
+        self.problem, self.iterate, self._every, self._rng = problem, iterate, every, rng
+
+    def advance(self, budget: Budget) -> Work:
+        """Steps until a look is due."""
+        wanted = budget.passes if budget.fixed else min(budget.passes, self._every)
+        passes = 0
+        while passes < wanted:
+            passes += self.iterate.step()
+            if budget.expired:
+                break
+        return Work(passes)
+
+    def point(self) -> Point:
+        """The present answer."""
+        at = self.iterate.at
+        if self.problem.intercept:
+            return Point(w=at.w[:-1], b=float(at.w[-1]), z=at.z)
+        return Point(w=at.w, z=at.z)
+
+    def seen(self, certificate: Certificate) -> None:
+        """Nothing is steered by looks."""
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """With L1, one pass of coordinate descent, for exact zeros."""
+        if self.problem.dual_form or not self.problem.separable:
+            return None
+        return with_zeros(self.problem, certificate, self._rng)
+
+
+def start_vector(problem: ERM, at: Start) -> Vector:
+    """The w to start from, with b at its end if the problem has an intercept."""
+    start = problem.g.clip(np.zeros(problem.d))
+    if at.w is not None:
+        start = validate.vector(at.w, problem.d, "x0", each="column of X").copy()
+        if not problem.g.contains(start):
+            raise ValueError("x0 must be within the bounds of the penalty.")
+    if problem.intercept:
+        b = problem.best_intercept(problem.predictions(start)) if at.b is None else at.b
+        start = np.append(start, b)
+    return start

@@ -1,0 +1,65 @@
+"""The methods by name. `register` makes one known to `solve`, the command, the plots and the tests."""
+
+from __future__ import annotations
+
+from .._validation import choice
+from ..erm import ERM
+from .adaptive import AdaptiveMethod
+from .afg import AFGMethod
+from .apcg import Algorithm5
+from .base import Method, unmet
+from .newton import NewtonMethod
+from .plan import Auto
+from .sdca import DualAscent
+
+_METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Make a method known by its name. Returns it, so that it serves as a decorator of a class."""
+    _check(method)
+    _METHODS[method.name] = method
+    return method
+
+
+def names() -> tuple[str, ...]:
+    """The names of all methods, in the order they were registered."""
+    return tuple(_METHODS)
+
+
+def find(method: str | Method) -> Method:
+    """The method of that name, or the method object itself."""
+    if isinstance(method, str) or not hasattr(method, "start"):
+        return _METHODS[choice(method, "method", names())]
+    _check(method)
+    return method
+
+
+def fitting(problem: ERM) -> list[str]:
+    """The names of the methods whose needs the problem meets."""
+    return [name for name, method in _METHODS.items() if unmet(method, problem) is None]
+
+
+def check_fit(method: Method, problem: ERM) -> None:
+    """Raise one error that names both sides if the method does not fit the problem."""
+    need = unmet(method, problem)
+    if need is None:
+        return
+    others = ", ".join(repr(name) for name in fitting(problem))
+    cure = f"take one of {others}" if others else "no registered method fits this problem"
+    raise ValueError(
+        f"method {method.name!r} needs {need.what}, and {need.has(problem)}; {cure}."
+    )
+
+
+def _check(method: Method) -> None:
+    missing = [part for part in ("name", "needs", "start") if not hasattr(method, part)]
+    if missing:
+        raise TypeError(
+            f"a method must have name, needs and start; {method!r} has no {', '.join(missing)}. "
+            "apcg.methods.base says what each is."
+        )
+
+
+for _method in (Auto(), Algorithm5(), DualAscent(), AFGMethod(), NewtonMethod(), AdaptiveMethod()):
+    register(_method)

@@ -1,0 +1,74 @@
+"""The plan: which method it takes, when it changes over, what it is worth."""
+
+import numpy as np
+import pytest
+from erm_problems import one_hot, problem, text_like
+
+from apcg import ERM, solve
+from apcg.methods.base import Target
+from apcg.methods.plan import Watch
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
+def test_few_collinear_features_are_solved_in_the_primal(loss):
+    """The dual is slow there whatever mu-hat is."""
+    X, y = one_hot()
+    p = ERM(X, y, loss, alpha=1e-8)
+    auto = solve(p, "auto", tol=1e-6, max_epochs=1000, check_every=1, random_state=0)
+    apcg = solve(p, "apcg", tol=1e-6, max_epochs=1000, check_every=1, random_state=0)
+    assert auto.converged
+    assert auto.side == "primal"
+    assert auto.epochs < 0.5 * apcg.epochs
+
+
+def test_many_features_and_easy_problems_stay_in_the_dual():
+    X, y = text_like(n=600, d=900, noise=0.3)
+    assert solve(ERM(X, y, "logistic", alpha=1e-6), random_state=0).side == "dual"
+    X, y = one_hot()
+    assert solve(ERM(X, y, "logistic", alpha=1e-2), random_state=0).side == "dual"
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty"), [("hinge", "l2"), ("logistic", "l1"), ("huber", "elasticnet")]
+)
+def test_where_newton_does_not_apply_it_is_never_chosen(loss, penalty):
+    p = problem(loss, penalty, 1e-5)
+    choice = Watch(p, Target(1e-9, 10**9))
+    assert not any(choice.leave(e, 1.0) for e in range(1000))
+
+
+def test_the_choice_follows_the_rate():
+    """A gap that falls by ten each pass is left alone; one that stands still is not."""
+    X, y = one_hot()
+    p = ERM(X, y, "logistic", alpha=1e-6)
+    fast, slow, short = (Watch(p, Target(1e-6, n)) for n in (1000, 1000, 12))
+    assert not any(fast.leave(e, 0.1**e) for e in range(60))
+    assert any(slow.leave(e, 0.99**e) for e in range(60))
+    assert not any(short.leave(e, 0.99**e) for e in range(12))  # no room for it
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(20, 300)), int(rng.integers(5, 120))
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.uniform(0.1, 1))
+    X *= np.exp(rng.normal(0, rng.uniform(0, 1.5), d))
+    z = X @ rng.standard_normal(d)
+    y = np.where(z + rng.uniform(0, 2) * np.std(z) * rng.standard_normal(n) > 0, 1.0, -1.0)
+    y[:2] = -1, 1
+    loss = ("smoothed_hinge", "logistic", "squared_hinge")[seed % 3]
+    return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["own checks", "one check at the end"])
+def test_auto_against_sdca_on_random_problems(once):
+    """P - P* after k passes: at most 1.1 of SDCA's after k/1.25, in 95 of 100; never above 3."""
+    ratios = []
+    for seed in range(200):
+        p, k = random_problem(seed)
+        best = solve(p, "newton", tol=1e-13, max_epochs=100_000).primal
+        auto, sdca = (
+            solve(p, m, tol=0, max_epochs=e, check_every=e if once else None, random_state=0).primal
+            for m, e in (("auto", k), ("sdca", int(k / 1.25)))
+        )
+        ratios.append((auto - best - 1e-9 * best) / max(sdca - best, 1e-300))
+    assert np.mean(np.array(ratios) <= 1.1) >= 0.95
+    assert max(ratios) <= 3
