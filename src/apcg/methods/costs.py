@@ -57,6 +57,11 @@ def gram_entries(problem: ERM) -> float:
     return 0.5 * float(np.sum(lengths * (lengths + 1)))
 
 
+def in_passes(problem: ERM, entries: float) -> float:
+    """Multiply-adds of a Gram matrix and its factor as passes, of 2 nnz multiply-adds each."""
+    return (entries + problem.d**3 / 6) / (2 * max(problem.samples.nnz, 1))
+
+
 def newton_step(problem: ERM) -> float:
     """A step of Newton's method: the Hessian, its factor, two products, a search along a line."""
     d, n = problem.d, problem.n_samples

@@ -25,6 +25,7 @@ from .._validation import Matrix, Vector
 from ..erm import ERM
 from ..intercept import unpenalised
 from ..points import Start
+from . import costs
 from .base import QUADRATIC_PENALTY, SMOOTH_LOSS, Needs, Target
 from .full import FullRun, Predicted, start_vector
 
@@ -32,10 +33,6 @@ from .full import FullRun, Predicted, start_vector
 _FLATTER = 0.1
 #: An intercept may have no curvature at all, where every phi'' is zero: so much, at least.
 _LEAST = 1e-12
-
-
-def _in_passes(problem: ERM, gram: float) -> float:
-    return (gram + problem.d**3 / 6) / (2 * max(problem.samples.nnz, 1))
 
 
 class Newton:
@@ -60,7 +57,7 @@ class Newton:
         H[np.diag_indices_from(H)] += np.where(p.g.b > 0, p.alpha * p.g.b, _LEAST / p.loss.gamma)
         direction = _solve(H, -gradient)
         self._move(Predicted(direction, p.predictions(direction)))
-        self._cost += 1.0 + _in_passes(p, count)
+        self._cost += 1.0 + costs.in_passes(p, count)
         passes = math.ceil(self._cost) - self._counted
         self._counted += passes
         return passes

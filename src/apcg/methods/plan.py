@@ -60,10 +60,11 @@ class Watch:
         self._tuning, self._max = tuning, target.max_passes
         self._tol = max(target.tol, tuning.finest)
         self._seen: list[tuple[int, float]] = []
-        self._pass, self._step = costs.sweep(problem), math.inf
+        self._pass, self._step, self._step_passes = costs.sweep(problem), math.inf, math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(NewtonMethod(), problem) is None:
             self._step = costs.newton_step(problem)
+            self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
 
     @property
     def affordable(self) -> bool:
@@ -75,9 +76,11 @@ class Watch:
         if not (math.isfinite(self._step) and gap > self._tol):
             return False
         self._seen.append((passes, math.log(gap)))
-        cost = self._step * self._steps(gap)
-        left = min(self._passes_left(), self._max - passes) * self._pass
-        return passes * self._pass >= self._tuning.earliest * cost and left > cost
+        steps, left = self._steps(gap), self._max - passes
+        cost = self._step * steps
+        if left < self._step_passes * steps or passes * self._pass < self._tuning.earliest * cost:
+            return False
+        return min(self._passes_left(), left) * self._pass > cost
 
     def _steps(self, gap: float) -> float:
         """Steps to the tolerance: near the end each doubles the number of digits."""
