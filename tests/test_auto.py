@@ -7,8 +7,8 @@ from erm_problems import LOSSES, SMOOTH, problem, text_like
 
 from apcg import ERM, functions, minimize, penalties, solve
 from apcg.methods import reference
-from apcg.methods.apcg import APCG
 from apcg.methods.adaptive.iterate import Adaptive
+from apcg.methods.apcg import APCG
 from apcg.methods.sdca import SDCA
 from apcg.sequences import Sequence
 

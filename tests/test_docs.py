@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import apcg.estimators
-
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = ROOT / "docs" / "paper.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

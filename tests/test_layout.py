@@ -19,15 +19,17 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: Imports go from a later line to an earlier one, or stay on their line.
 ORDER = (
     ("_kernels",),
-    ("_validation", "_compile", "_files", "result"),
-    ("sequences", "plots", "datasets"),
+    ("_validation", "_compile", "_files", "result", "budget"),
+    ("data", "sequences", "plots", "datasets"),
     ("theory",),
     ("losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "erm"),
-    ("certificate", "methods", "loop"),
-    ("monitor",),
-    ("solve", "minimize"),
-    ("path", "model"),
+    ("points",),
+    ("certificate",),
+    ("methods", "loop"),
+    ("judge",),
+    ("_solve", "_minimize"),
+    ("_path", "model"),
     ("estimators", "experiments"),
     ("cli",),
     ("__main__",),
@@ -91,14 +93,86 @@ def test_imports_go_one_way(path):
         assert RANK.get(name, -1) <= RANK[area(path)], f"{path.name} must not import {name}"
 
 
+def module(path):
+    """The dotted name of a file, without the package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules_imported(path):
+    """The modules of apcg that a file imports at its top, for types too."""
+    here = ("apcg", *path.relative_to(PACKAGE).parts[:-1])
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guarded = [n for node in tree.body if isinstance(node, ast.If) for n in node.body]
+    known, found = {module(f) for f in FILES}, set()
+    for node in [*tree.body, *guarded]:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = here[1 : len(here) - node.level + 1]
+            base = (*base, *filter(None, (node.module or "").split(".")))
+            for alias in node.names:
+                whole = ".".join((*base, alias.name))
+                found.add(whole if whole in known else ".".join(base))
+    return (found & known) - {""}
+
+
 def test_no_two_modules_import_each_other():
-    graph = {}
-    for path in FILES:
-        if path.name != "__init__.py":
-            graph.setdefault(area(path), set()).update(
-                imported(path, at_top=True)[0] - {area(path)}
-            )
+    graph = {module(p): modules_imported(p) for p in FILES if module(p)}
+    assert "methods.base" in graph["methods.plan"]
     list(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def trees():
+    for path in FILES:
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_only_methods_know_which_method_is_at_work():
+    """No isinstance on a class of `methods` elsewhere: what a method can do is in its protocol."""
+    defined = {
+        node.name
+        for path, tree in trees()
+        if area(path) == "methods"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {"APCG", "Adaptive", "Newton"} <= defined
+    for path, tree in trees():
+        if area(path) == "methods":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+                assert not names & defined, f"{path.name}:{node.lineno}"
+
+
+def test_nobody_writes_the_private_state_of_others():
+    """Changes go through named verbs. A new object of the own class may be filled in."""
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+                continue
+            flat = [t for target in targets for t in ast.walk(target)]
+            for target in flat:
+                if not isinstance(target, ast.Attribute) or isinstance(target.ctx, ast.Load):
+                    continue
+                owner = target.value
+                own = isinstance(owner, ast.Name) and owner.id in {"self", "cls", "moved"}
+                kernel = isinstance(owner, ast.Attribute) and owner.attr == "state"
+                where = f"{path.name}:{node.lineno}"
+                if kernel:
+                    assert path.name == "apcg.py", where
+                elif target.attr.startswith("_"):
+                    assert own, where
+
+
+def test_functions_are_short():
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                doc = ast.get_docstring(node, clean=False) or ""
+                length = node.end_lineno - node.lineno + 1 - doc.count("\n")
+                assert length <= 60, f"{path.name}: {node.name} has {length} lines"
 
 
 @pytest.mark.parametrize(

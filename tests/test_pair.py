@@ -11,6 +11,7 @@ from apcg.certificate import certify
 from apcg.methods.adaptive.pair import combine
 from apcg.points import Certificate, Point
 
+
 @settings(max_examples=50, deadline=None)
 @given(st.sampled_from(SMOOTH), st.integers(0, 10_000))
 def test_a_combination_is_at_least_as_good_as_both(loss, seed):

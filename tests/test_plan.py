@@ -8,6 +8,7 @@ from apcg import ERM, solve
 from apcg.methods.base import Target
 from apcg.methods.plan import Watch
 
+
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
 def test_few_collinear_features_are_solved_in_the_primal(loss):
     """The dual is slow there whatever mu-hat is."""

@@ -1,12 +1,12 @@
 """Settling places x at bounds that z has reached, and never raises F."""
 
 import numpy as np
-from erm_problems import problem, text_like
+from erm_problems import text_like
 
 from apcg import ERM
 from apcg.certificate import certify
 from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.adaptive.settling import SettlingTuning, place_if_lower, settle
+from apcg.methods.adaptive.settling import SettlingTuning, settle
 from apcg.points import Point
 
 

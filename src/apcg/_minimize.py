@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from . import _validation as validate
 from ._validation import Index, Vector
+from .budget import Budget, Work
 from .loop import Check, Options, run
 from .methods.adaptive.iterate import Adaptive
 from .methods.apcg import APCG
-from .methods.base import Budget, Work
 from .methods.coordinate import CHUNK
 from .methods.direct import Direct
 from .methods.sampling import Sampler, Sweep
@@ -102,11 +103,11 @@ def minimize(
     _check_domain(problem, start)
     sampled, start = settle_zero_blocks(problem, start)
     moved, sequence = _plan(problem, mu, gamma0, method, max(sampled.size, 1))
-    stepper = _stepper(moved, start, sequence, sampled, method)
+    stepper, sweep = _stepper(moved, start, sequence, sampled, method)
     gradient0 = problem.block_norms(problem.gradient(start))
 
     target = options.tol * max(1.0, float(gradient0.max()))
-    task = _Task(problem, stepper, sampled, Sampler(options.rng, options.sampling))
+    task = _Task(problem, stepper, sweep, Sampler(options.rng, options.sampling))
     outcome = run(task, task.look, options, target)
     return Result(
         x=outcome.best.certificate.x,
@@ -116,7 +117,7 @@ def minimize(
         epochs=outcome.epochs,
         seconds=outcome.seconds,
         trace=outcome.trace,
-        mu=stepper.mu if isinstance(stepper, Adaptive) else sequence.mu,
+        mu=stepper.mu,
         gamma0=sequence.gamma0,
         L=moved.L,
         method=method,
@@ -137,11 +138,11 @@ class _Task:
         self,
         problem: Composite,
         method: APCG | Adaptive | Direct,
-        sampled: Index,
+        sweep: Callable[[], Sweep],
         sampler: Sampler,
     ) -> None:
         self.problem, self.method = problem, method
-        self._sampled, self._sampler, self._even = sampled, sampler, Sweep(sampled)
+        self._sweep, self._sampler = sweep, sampler
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         work = problem.work if problem.compiled else CHUNK * problem.n
         self._pieces = max(1, work // CHUNK)
@@ -159,17 +160,11 @@ class _Task:
                     return Work(done)
         return Work(wanted)
 
-    def _sweep(self) -> Sweep:
-        adaptive = isinstance(self.method, Adaptive)
-        return self.method.sample(self._sampled) if adaptive else self._even
-
     def look(self) -> Check:
         """F and the residual at the present point."""
         x = self.problem.nearest(self.method.x)
         fun, residual = self.problem.value(x), self.problem.residual(x)
-        return Check(
-            _Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,)
-        )
+        return Check(_Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,))
 
     def seen(self, certificate: _Point) -> None:
         """Nothing is steered by looks."""
@@ -177,17 +172,19 @@ class _Task:
 
 def _stepper(
     problem: Composite, start: Vector, sequence: Sequence, sampled: Index, method: str
-) -> APCG | Adaptive | Direct:
-    if problem.compiled:
-        if method == "auto":
-            return Adaptive(problem, start, sampled, sequence.mu)
-        return APCG(problem, start, sequence)
+) -> tuple[APCG | Adaptive | Direct, Callable[[], Sweep]]:
+    """The method at its start, and what gives the sweep of its next pass."""
+    even = Sweep(sampled)
     if method == "auto":
-        raise TypeError(
-            'method "auto" needs an f of apcg.functions and a psi of apcg.penalties (Custom for '
-            'your own); with objects of your own take "apcg" and a mu, or "rpcg".'
-        )
-    return Direct(problem, start, sequence)
+        if not problem.compiled:
+            raise TypeError(
+                'method "auto" needs an f of apcg.functions and a psi of apcg.penalties (Custom '
+                'for your own); with objects of your own take "apcg" and a mu, or "rpcg".'
+            )
+        adaptive = Adaptive(problem, start, sampled, sequence.mu)
+        return adaptive, lambda: adaptive.sample(sampled)
+    made = APCG if problem.compiled else Direct
+    return made(problem, start, sequence), lambda: even
 
 
 def _start(f: Any, x0: Any) -> Vector:

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from . import _validation as validate
+from ._solve import solve
 from ._validation import Vector
 from .erm import ERM
-from ._solve import solve
 from .methods.adaptive import resting
 from .methods.base import Method
 from .points import Start
 from .result import Solution
 
 
-def path(problem: ERM, alphas: Any, method: str | Method = "auto", **options: Any) -> list[Solution]:
+def path(
+    problem: ERM, alphas: Any, method: str | Method = "auto", **options: Any
+) -> list[Solution]:
     """Solve `problem` for each alpha, from the largest to the smallest, with warm starts.
 
     The dual point x of one alpha is feasible for the next, and a good start; for a penalty that is

@@ -121,9 +121,7 @@ def _start(problem: ERM, method: Method, x0: Any) -> Start:
         return Start()
     if isinstance(x0, Solution):
         same = x0.method == method.name  # then it goes on as it ended
-        x0 = Start(
-            x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None
-        )
+        x0 = Start(x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None)
     if isinstance(x0, Start):
         if x0.w is not None:
             validate.vector(x0.w, problem.d, "w of x0", each="column of X")

@@ -26,8 +26,8 @@ def certify(problem: ERM, point: Point) -> Certificate:
 def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Certificate:
     """A certificate that will do: exact if the relative gap is at most tol, or negative.
 
-    The sums that a method keeps are good enough while a run goes on. A certificate that could end it
-    is computed from the points alone.
+    The sums that a method keeps are good enough while a run goes on. A certificate that could end
+    it is computed from the points alone.
     """
     found = point if isinstance(point, Certificate) else certify(problem, point)
     if not found.exact and (found.gap <= tol * abs(found.primal) or found.gap <= 0):

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from . import _validation as validate
 from ._validation import Vector
-from .methods.base import Budget, Work
+from .budget import Budget, Work
 from .result import Status, Trace
 
 

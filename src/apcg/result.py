@@ -10,21 +10,20 @@ import numpy as np
 
 from ._validation import Vector
 
-
 _MESSAGES = {
     "converged": "converged after {epochs} epochs: {reached}.",
-    "max_epochs": "stopped at max_epochs {after}. Raise max_epochs or tol, or go on from this answer "
-    "by x0.",
+    "max_epochs": "stopped at max_epochs {after}. Raise max_epochs or tol, or go on from this "
+    "answer by x0.",
     "time_limit": "stopped at the time limit {after}. Raise time_limit or tol, or go on from this "
     "answer by x0.",
-    "precision": "stopped as far as double precision goes, {after}: what is left is rounding error. "
-    "Raise tol; the answer is as good as it gets.",
+    "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
+    "error. Raise tol; the answer is as good as it gets.",
     "callback": "stopped by the callback {after}.",
     "interrupted": "interrupted by the user {after}. This is the best point seen; go on from it by "
     "x0.",
-    "non_finite": "stopped at a value that is not finite {after}. Look at the constants L (too small "
-    "ones make the steps too long), at the scale of the data, and at value, gradient and prox of "
-    "your own functions, if any. This is the best finite point seen.",
+    "non_finite": "stopped at a value that is not finite {after}. Look at the constants L (too "
+    "small ones make the steps too long), at the scale of the data, and at value, gradient and "
+    "prox of your own functions, if any. This is the best finite point seen.",
 }
 
 

@@ -37,7 +37,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]
-    """Names out of a few, with commas between them. `known` is asked for them when they are needed."""
+    """Names out of a few, with commas between them. `known` is asked when they are needed."""
 
     name = "names"
 

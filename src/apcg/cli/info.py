@@ -12,7 +12,8 @@ from .. import datasets, theory
 from .._validation import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
-from ..methods.choice import Choice
+from ..methods.base import Target
+from ..methods.plan import Watch
 from . import common
 
 METHODS = ("apcg", "sdca", "afg")
@@ -67,13 +68,13 @@ def info(
 
 
 def auto_takes(problem: ERM) -> dict[str, Any]:
-    """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
+    """The side that `method="auto"` starts on, and what Newton's method costs, in passes as long.
 
     It leaves the dual for Newton's method on the primal when the dual turns out to need more.
     """
     if not problem.dual_form:
         return {"side": "primal", "method": "apcg, finding its own mu", "newton_passes": None}
-    cost = Choice(problem, tol=1e-6, max_epochs=1000).cost
+    cost = Watch(problem, Target()).newton_in_passes
     return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
 
 

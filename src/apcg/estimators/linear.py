@@ -15,11 +15,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .. import _validation as check
 from .. import losses
+from .._solve import solve
 from .._validation import Vector
 from ..erm import ERM
 from ..points import Start
 from ..result import Solution
-from .._solve import solve
 from .progress import CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)

@@ -31,11 +31,11 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 
 from .. import _validation as check
+from .._solve import solve
 from .._validation import Vector
 from ..erm import ERM
 from ..points import Start
 from ..result import Solution
-from .._solve import solve
 from .linear import Linear, Plan, start_at
 from .progress import Task
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._solve import solve
 from ..erm import ERM
 from ..result import Solution
-from .._solve import solve
 
 #: Relative duality gaps whose passes are reported.
 GAPS = (1e-3, 1e-6, 1e-9)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from .. import datasets, model
+from .._solve import solve
 from ..datasets import Dataset
 from ..erm import ERM
 from ..result import Trace
-from .._solve import solve
 from . import comparison
 
 DATA = ("rcv1", "covtype", "news20")

@@ -55,6 +55,11 @@ class APCG:
         coordinate.run(*self._columns, self._model, self.state, order)
 
     @property
+    def mu(self) -> float:
+        """The convexity parameter that the steps go by."""
+        return float(self.state.mu)
+
+    @property
     def x(self) -> Vector:
         """x^(k)"""
         return self.state.at(self.state.t + self.state.s)

@@ -17,17 +17,32 @@ write such a class in a file of its own and register it (`methods.registry.regis
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
+from ..budget import Budget, Work
+from ..erm import ERM
 from ..points import Certificate, Point, Start
 
-if TYPE_CHECKING:
-    from ..erm import ERM
+__all__ = [
+    "QUADRATIC_PENALTY",
+    "SEPARABLE",
+    "SMOOTH_LOSS",
+    "Budget",
+    "Certificate",
+    "Method",
+    "Need",
+    "Needs",
+    "Point",
+    "Run",
+    "Start",
+    "Target",
+    "Work",
+    "unmet",
+]
 
 
 @dataclass(frozen=True)
@@ -42,34 +57,6 @@ class Target:
     tol: float = 1e-6
     max_passes: int = 1000
     sampling: str = "permutation"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How far a method may go before the next look.
-
-    passes    at most so many passes over the data (a method that works in larger units finishes
-              the unit that it is in)
-    fixed     the user chose the distance between looks: a method that does not steer by looks uses
-              all of `passes`; otherwise it returns when it wants to be looked at
-    deadline  a value of time.perf_counter() after which it returns as soon as it can
-    """
-
-    passes: int
-    fixed: bool = False
-    deadline: float | None = None
-
-    @property
-    def expired(self) -> bool:
-        """Whether the deadline has passed."""
-        return self.deadline is not None and time.perf_counter() > self.deadline
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an `advance` took, in whole passes over the data."""
-
-    passes: int
 
 
 class Run(Protocol):
@@ -111,7 +98,6 @@ class Need:
 Needs = tuple[Need, ...]
 
 
-@runtime_checkable
 class Method(Protocol):
     """A recipe for solving an ERM problem."""
 
@@ -123,9 +109,7 @@ class Method(Protocol):
     def needs(self) -> Needs:
         """What the problem must have."""
 
-    def start(
-        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
-    ) -> Run:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at a point."""
 
 

@@ -73,7 +73,7 @@ class Coordinates:
 
     @property
     def side(self) -> str:
-        """ "dual" or "primal": whose coordinates these are."""
+        """Whose coordinates these are: "dual" or "primal"."""
         return "dual" if self.problem.dual_form else "primal"
 
     @property

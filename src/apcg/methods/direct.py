@@ -18,7 +18,7 @@ class Direct:
     """`reference.algorithm_1` fed with the blocks of one epoch after the other."""
 
     def __init__(self, problem: Composite, x0: Vector, sequence: Sequence) -> None:
-        self.x = x0
+        self.x, self.mu = x0, sequence.mu
         self._queue: deque[int] = deque()
         self._iterates = algorithm_1(
             problem, x0, sequence.mu, sequence.gamma0, self._indices(), sequence.n

@@ -24,9 +24,7 @@ class Predicted:
 
     def towards(self, other: Predicted, share: float) -> Predicted:
         """(1 - share) self + share other"""
-        return Predicted(
-            self.w + share * (other.w - self.w), self.z + share * (other.z - self.z)
-        )
+        return Predicted(self.w + share * (other.w - self.w), self.z + share * (other.z - self.z))
 
 
 class FullIterate(Protocol):

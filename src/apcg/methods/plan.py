@@ -24,6 +24,7 @@ from ..points import Certificate, Point, Start
 from . import costs
 from .adaptive import IDEAS, AdaptiveMethod
 from .adaptive.pair import Pair
+from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, unmet
 from .newton import NewtonMethod
@@ -41,7 +42,7 @@ class PlanTuning:
 
     #: Steps of a whole run of Newton's method. 5 to 9 on a9a, covtype and one-hot data.
     steps: float = 7.0
-    #: The rate is trusted once this share of Newton's cost has been spent: an early one tells little.
+    #: The rate is trusted once this share of Newton's cost is spent: an early one tells little.
     earliest: float = 0.1
     #: A tolerance below this is not reached by either, and does not count in the prediction.
     finest: float = 1e-12
@@ -71,6 +72,11 @@ class Watch:
         """Whether a step of Newton's method costs no more than a few passes."""
         return self._step <= self._tuning.affordable * self._pass
 
+    @property
+    def newton_in_passes(self) -> float:
+        """Passes that take as long as a run of Newton's method; infinite if it does not apply."""
+        return self._tuning.steps * self._step / self._pass
+
     def leave(self, passes: int, gap: float) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes."""
         if not (math.isfinite(self._step) and gap > self._tol):
@@ -85,7 +91,9 @@ class Watch:
     def _steps(self, gap: float) -> float:
         """Steps to the tolerance: near the end each doubles the number of digits."""
         most = self._tuning.steps
-        return most if gap >= 1 else min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
+        return (
+            most if gap >= 1 else min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
+        )
 
     def _passes_left(self) -> float:
         passes, gap = self._seen[-1]
@@ -101,6 +109,8 @@ class Auto:
     """The plan. `without` leaves out ideas: "newton", "pair", and those of the adaptive method."""
 
     without: tuple[str, ...] = ()
+    tuning: PlanTuning = PlanTuning()
+    adaptive: Tuning = Tuning()
     name: ClassVar[str] = "auto"
     needs: ClassVar[Needs] = (SOLVABLE,)
 
@@ -111,19 +121,21 @@ class Auto:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
         fits = "newton" not in self.without and unmet(NewtonMethod(), problem) is None
-        first: Method = AdaptiveMethod(tuple(i for i in self.without if i in IDEAS))
+        first: Method = AdaptiveMethod(tuple(i for i in self.without if i in IDEAS), self.adaptive)
         if not problem.separable:
             first = AFGMethod()
         elif at.side == "primal" and fits:
             first = NewtonMethod()
         run = first.start(problem, at, target, rng)
-        watch = Watch(problem, target) if fits else None
+        watch = Watch(problem, target, self.tuning) if fits else None
         pair = None
         if "pair" not in self.without and problem.dual_form and problem.g.is_quadratic:
             known = at.w is not None and at.x is not None
             start = certify(problem, Point(at.w, at.x, at.b or 0.0)) if known else None
-            pair = Pair(problem, start)
-        return PlanRun(problem, run, watch, pair, target, rng)
+            pair = Pair(problem, start, self.adaptive.pair)
+        tight = target.tol < self.tuning.tight
+        polish = tight and watch is not None and watch.affordable
+        return PlanRun(problem, run, watch, pair, polish, target, rng)
 
 
 class PlanRun:
@@ -135,18 +147,19 @@ class PlanRun:
         run: Run,
         watch: Watch | None,
         pair: Pair | None,
+        polish: bool,
         target: Target,
         rng: np.random.Generator,
     ) -> None:
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._pair = run, watch, pair
-        self._polish = watch is not None and watch.affordable and target.tol < PlanTuning.tight
+        self._polish = polish
         self._own: Certificate | None = None
         self._passes = 0
 
     @property
     def side(self) -> str:
-        """ "dual" or "primal": what the method at work is at work on."""
+        """What the method at work is at work on: "dual" or "primal"."""
         return str(getattr(self._run, "side", "primal"))
 
     @property
@@ -179,7 +192,11 @@ class PlanRun:
             self._run.seen(certificate)
         else:
             self._run.seen(self._own.at(exact=self._own.exact or certificate.exact))
-        if self._watch and self.side == "dual" and self._watch.leave(self._passes, certificate.relative):
+        if (
+            self._watch
+            and self.side == "dual"
+            and self._watch.leave(self._passes, certificate.relative)
+        ):
             self._watch = None
             at = Start(w=certificate.w, b=certificate.b if self.problem.intercept else None)
             self._run = NewtonMethod().start(self.problem, at, self.target, self._rng)

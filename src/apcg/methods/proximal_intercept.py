@@ -1,7 +1,7 @@
 """Proximal points on a free intercept, for coordinate methods of the dual; see `intercept`.
 
-The method runs on the bordered dual, which has one more row. That row stands for a constant feature c
-with the weight beta and the penalty (kappa/2)(beta - beta_k)^2, and b = c beta. The centre beta_k
+The method runs on the bordered dual, which has one more row. That row stands for a constant feature
+c with the weight beta and the penalty (kappa/2)(beta - beta_k)^2, and b = c beta. The centre beta_k
 follows beta.
 """
 

@@ -1,4 +1,4 @@
-"""The methods by name. `register` makes one known to `solve`, the command, the plots and the tests."""
+"""The methods by name. `register` makes one known to `solve`, the command and the plots."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def check_fit(method: Method, problem: ERM) -> None:
         return
     others = ", ".join(repr(name) for name in fitting(problem))
     cure = f"take one of {others}" if others else "no registered method fits this problem"
-    raise ValueError(
-        f"method {method.name!r} needs {need.what}, and {need.has(problem)}; {cure}."
-    )
+    raise ValueError(f"method {method.name!r} needs {need.what}, and {need.has(problem)}; {cure}.")
 
 
 def _check(method: Method) -> None:

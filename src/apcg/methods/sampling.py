@@ -1,7 +1,7 @@
 """Sweeps: which coordinates a pass steps on, how often, and in what order.
 
-A `Sweep` is a list of visits: one to each coordinate, or r_i of them. A `Sampler` draws the steps of
-one pass after the other from it, in random order.
+A `Sweep` is a list of visits: one to each coordinate, or r_i of them. A `Sampler` draws the steps
+of one pass after the other from it, in random order.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Sweep:
         return self.indices[np.argsort((HIGHEST + 1) * slot + self._r + (when - slot))]
 
     def left_of(self, remaining: Index) -> Index:
-        """The part of an earlier sweep's remaining steps that this sweep samples too, in few runs."""
+        """The remaining steps of an earlier sweep that this one samples too, in few runs."""
         remaining = remaining[np.isin(remaining, self.indices)]
         if self.highest == 1:
             return remaining

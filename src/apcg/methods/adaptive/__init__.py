@@ -19,7 +19,8 @@ from ..base import SEPARABLE, Needs, Target
 from ..coordinate import CoordinateRun, Coordinates
 from ..sampling import Sweep
 from .iterate import Adaptive
-from .resting import Resting
+from .resting import Resting, applies
+from .tuning import Tuning
 
 IDEAS = ("rate", "visits", "resting", "settling")
 
@@ -32,6 +33,7 @@ class AdaptiveMethod:
     """
 
     without: tuple[str, ...] = ()
+    tuning: Tuning = Tuning()
     name: ClassVar[str] = "adaptive"
     needs: ClassVar[Needs] = (SEPARABLE,)
 
@@ -53,9 +55,14 @@ class AdaptiveMethod:
             coordinates.sampled,
             coordinates.mu,
             first,
+            rate=self.tuning.rate,
+            visits=self.tuning.visits,
             without=self.without,
         )
-        resting = Resting.of(problem, coordinates.sampled, self.without)
+        resting = None
+        if "resting" not in self.without and applies(problem):
+            settling = None if "settling" in self.without else self.tuning.settling
+            resting = Resting(problem, coordinates.sampled, self.tuning.resting, settling)
         return AdaptiveRun(coordinates, iterate, resting, target, rng)
 
 

@@ -4,8 +4,8 @@ Where mu-hat is at most the convexity that the problem really has, momentum give
 sqrt(mu-hat) a sweep. Where it is larger, the method is over-damped and the rate is about
 mu_eff/sqrt(mu-hat). So the observed rate c tells mu_eff = c sqrt(mu-hat).
 
-F is evaluated every w = ceil(window/sqrt(mu-hat)) sweeps, which costs O(n + d). Let S1 be its fall in
-the last w sweeps and S2 in the w before, and c = log(S2/S1)/w. Then
+F is evaluated every w = ceil(window/sqrt(mu-hat)) sweeps, which costs O(n + d). Let S1 be its fall
+in the last w sweeps and S2 in the w before, and c = log(S2/S1)/w. Then
 
     c < safe sqrt(mu-hat)   mu-hat <- shrink c sqrt(mu-hat), but not below mu-hat/steepest at a time
                             (c is noisy), and never below the mu of the theorem

@@ -20,7 +20,6 @@ concave, so v_j is within |X_j| sqrt(2 n gap/gamma)/(lambda n) of its optimum.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,14 +72,6 @@ class Resting:
         self.problem, self.all, self.tuning = problem, coordinates, tuning
         self._settling = settling
         self._until = math.inf
-
-    @classmethod
-    def of(cls, problem: ERM, coordinates: Index, without: Collection[str]) -> Resting | None:
-        """What applies to the problem, less the ideas to leave out."""
-        if "resting" in without or not applies(problem):
-            return None
-        settling = None if "settling" in without else SettlingTuning()
-        return cls(problem, coordinates, settling=settling)
 
     def after_look(self, method: Adaptive, found: Certificate, passes: float) -> Index:
         """The coordinates to sample from now on; those that rest are placed where they rest."""
@@ -138,9 +129,7 @@ def _holding_little(problem: ERM, found: Certificate, share: float) -> Mask:
     return little
 
 
-def _zeros(
-    problem: ERM, found: Certificate, gap: float, caution: float
-) -> tuple[Mask, Vector]:
+def _zeros(problem: ERM, found: Certificate, gap: float, caution: float) -> tuple[Mask, Vector]:
     """The weights that are very likely zero, and zeros."""
     weights = None if problem.weights.size == 1 else problem.weights
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))

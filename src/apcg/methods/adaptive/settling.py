@@ -1,9 +1,9 @@
 """Settling: x is placed at a bound that z has reached, if F decreases by it.
 
-With momentum x follows z by a factor of 1 - sqrt(mu-hat) a sweep, and F is linear in what is left of
-the way to a bound: late in a run that is most of the gap. But A x changes with the coordinates that
-are placed, and the other coordinates do not know: so those with a short way are tried alone too, and
-the best of three trials is taken.
+With momentum x follows z by a factor of 1 - sqrt(mu-hat) a sweep, and F is linear in what is left
+of the way to a bound: late in a run that is most of the gap. But A x changes with the coordinates
+that are placed, and the others have not adapted to that. So coordinates with a short way are tried
+alone too, and the best of three trials is taken.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def settle(problem: ERM, method: Adaptive, found: Certificate, tuning: SettlingT
     place_if_lower(method, resting, problem.weights * value, tuning)
 
 
-def place_if_lower(
-    method: Adaptive, resting: Mask, values: Vector, tuning: SettlingTuning
-) -> None:
+def place_if_lower(method: Adaptive, resting: Mask, values: Vector, tuning: SettlingTuning) -> None:
     """Of the resting coordinates, place those at their values by which F decreases most."""
     problem, f = method.problem, method.problem.f
     x = problem.nearest(method.x)

@@ -4,8 +4,8 @@ Where momentum is needed, a run spends most of its passes on a few slow directio
 these are local: differences of nearly equal rows, for instance. Their coordinates are those in
 which x still moves when it has come to rest in the others, and visits to few coordinates are cheap.
 
-Let r_i of the N = sum_i r_i steps of a sweep be on coordinate i. Then p_i = r_i/N takes the place of
-1/n in Algorithm 2. With alpha = sqrt(mu_r)/N and zbar = (1 - alpha) z + alpha y the step is
+Let r_i of the N = sum_i r_i steps of a sweep be on coordinate i. Then p_i = r_i/N takes the place
+of 1/n in Algorithm 2. With alpha = sqrt(mu_r)/N and zbar = (1 - alpha) z + alpha y the step is
 
     h = argmin_h (alpha L_i/(2 p_i)) h^2 + grad_i f(y) h + psi_i(zbar_i + h)
     z = zbar + h e_i,    x = y + (alpha/p_i) h e_i
@@ -89,7 +89,7 @@ class Visits:
 
 
 def visits(travelled: Vector, lengths: Vector, most: float = HIGHEST) -> Index:
-    """r from the distances that blocks travelled and the lengths of their columns; at most `most`."""
+    """r from the distances that blocks travelled and their columns' lengths; at most `most`."""
     mean = float(np.average(travelled, weights=lengths))
     if not 0 < mean < np.inf:
         return np.ones(travelled.size, dtype=np.intp)
