@@ -131,3 +131,23 @@ def test_rows_of_weight_zero_stay_out():
     kept = weights > 0
     q = ERM(sp.csr_array(X)[kept], y[kept], "hinge", alpha=1e-3, sample_weight=weights[kept])
     assert q.primal(r.w) == pytest.approx(r.primal, rel=1e-10)
+
+
+def test_samples_that_hold_little_of_the_gap_are_left_out_for_a_pass():
+    X, y = text_like(n=800, d=1200, noise=0.1)
+    p = ERM(X, y, "logistic", alpha=1e-5)
+    r = solve(p, tol=1e-3, random_state=0)
+    method = Adaptive(p.form, r.x.copy(), np.arange(p.n), p.mu, first=1e-2)
+    rule = Resting(p, np.arange(p.n))
+    found = certify(p, Point(x=r.x))
+    kept = rule.after_look(method, found, passes=7)
+    out = np.setdiff1d(np.arange(p.n), kept)
+    parts = p.loss.gap_share(p.loss.argument(found.z, p.y), r.x, p.weights)
+    assert 0 < out.size < p.n
+    assert parts[out].sum() <= rule.tuning.share * parts.sum() * (1 + 1e-12)
+    assert parts[out].max() <= parts[kept].min()
+    assert not rule.expired(7)
+    assert rule.expired(8)
+    slow = Adaptive(p.form, r.x.copy(), np.arange(p.n), p.mu, first=1.0)
+    assert rule.after_look(slow, found, 7).size == p.n  # no momentum, no need
+    assert not rule.expired(10**6)
