@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from ._kernels import losses as kernels  # type: ignore[attr-defined]
+from ._kernels import losses as kernels
 from ._validation import Vector
 
 __all__ = [

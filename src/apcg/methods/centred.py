@@ -21,7 +21,7 @@ class Centre:
     def __init__(self, problem: ERM, b: float) -> None:
         border = bordered(problem)
         self.form: Composite = border.form
-        self.form.f.shift = np.zeros(border.d)
+        self._shift = self.form.f.shift = np.zeros(border.d)
         self.kappa, self.c, self.n = border.strong_convexity, border.samples.constant, border.n
         self.mu = border.mu
         self.beta = 0.0
@@ -30,7 +30,7 @@ class Centre:
     def move_to(self, beta: float) -> float:
         """Set beta_k; gives the change of the last row of A x less its shift."""
         change = self.kappa * self.n * (beta - self.beta)
-        self.form.f.shift[-1] -= change
+        self._shift[-1] -= change
         self.beta = beta
         return change
 
