@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import click
 import numpy as np
@@ -16,6 +16,37 @@ from ..methods.choice import Choice
 from . import common
 
 METHODS = ("apcg", "sdca", "afg")
+
+
+class Takes(TypedDict):
+    """What `auto` would do."""
+
+    side: str
+    method: str
+    newton_passes: float | None
+
+
+class ForAlpha(TypedDict):
+    """How hard the problem is for one lambda."""
+
+    alpha: float
+    condition_number: float
+    promised_passes: dict[str, float]
+    auto: Takes
+
+
+class Facts(TypedDict):
+    """What is found. Where the labels do not suit the loss, a note is all that follows them."""
+
+    sparsity: float
+    row_norms: dict[str, float]
+    R: float
+    labels: NotRequired[dict[str, float]]
+    loss: NotRequired[str]
+    penalty: NotRequired[str]
+    epsilon: NotRequired[float]
+    alphas: NotRequired[list[ForAlpha]]
+    note: NotRequired[str]
 
 
 @click.command()
@@ -63,10 +94,13 @@ def info(
         facts["alphas"] = [_for_alpha(problem.with_alpha(a), epsilon) for a in alpha]
     except DataError as error:
         facts["note"] = str(error)
-    common.print_json(facts) if as_json else _print(found, facts)
+    if as_json:
+        common.print_json({**common.origin(found), **facts})
+    else:
+        _print(found, facts)
 
 
-def auto_takes(problem: ERM) -> dict[str, Any]:
+def auto_takes(problem: ERM) -> Takes:
     """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
 
     It leaves the dual for Newton's method on the primal when the dual turns out to need more.
@@ -77,10 +111,10 @@ def auto_takes(problem: ERM) -> dict[str, Any]:
     return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
 
 
-def _facts(data: Dataset) -> dict[str, Any]:
+def _facts(data: Dataset) -> Facts:
     n, d = data.shape
     norms = np.sqrt(by_row(data.X, "X").squared_norms())
-    facts = common.origin(data) | {
+    facts: Facts = {
         "sparsity": data.nonzeros / (n * d),
         "row_norms": {"min": norms.min(), "mean": norms.mean(), "max": norms.max()},
         "R": norms.max(),
@@ -97,7 +131,7 @@ def _facts(data: Dataset) -> dict[str, Any]:
     return facts
 
 
-def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
+def _for_alpha(problem: ERM, epsilon: float) -> ForAlpha:
     # nothing is promised for penalties and losses without strong convexity or smoothness
     promised = dict.fromkeys(METHODS, float("inf"))
     if problem.dual_form:
@@ -110,7 +144,7 @@ def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(data: Dataset, facts: dict[str, Any]) -> None:
+def _print(data: Dataset, facts: Facts) -> None:
     norms = facts["row_norms"]
     click.echo(common.describe(data))
     click.echo(f"file       {data.source}{' (a stand-in, not the real one)' * data.stand_in}")
@@ -139,7 +173,7 @@ def _print(data: Dataset, facts: dict[str, Any]) -> None:
     click.echo(common.table(head, rows))
 
 
-def _auto(takes: dict[str, Any]) -> str:
+def _auto(takes: Takes) -> str:
     newton = takes["newton_passes"]
     if newton is None or not math.isfinite(newton):
         return f"the {takes['side']}"
