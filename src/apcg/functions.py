@@ -133,7 +133,7 @@ class LinearComposite:
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
         self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate")
-        self.sigma = np.atleast_1d(
+        self.sigma: Vector = np.atleast_1d(
             check.number(sigma, "sigma", low=0.0)
             if np.ndim(sigma) == 0
             else check.vector(sigma, N, "sigma", each="coordinate")
@@ -195,7 +195,7 @@ class LinearComposite:
             with np.errstate(over="ignore"):  # an L_i that is not finite is found by who uses it
                 return self.smoothness * self._diagonal() + self.sigma
         sigma = np.broadcast_to(self.sigma, self.n_coordinates)
-        L = (self.smoothness * self._diagonal() + sigma)[members[starts[:-1]]]
+        L: Vector = (self.smoothness * self._diagonal() + sigma)[members[starts[:-1]]]
         for i in np.flatnonzero(np.diff(starts) > 1):
             block = members[starts[i] : starts[i + 1]]
             L[i] = self._block_constant(block) + sigma[block].max()
@@ -322,14 +322,18 @@ def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
     n, rows = columns.n_coordinates, columns.n_rows
     if not columns.data.any():
         return 0.0
-    if n <= rows:
-        shape, product = n, lambda u: scale * columns.transpose_dot(columns.dot(scale * u))
-    else:
-        shape, product = rows, lambda u: columns.dot(scale**2 * columns.transpose_dot(u))
-    if shape == 1:
+    size = min(n, rows)
+
+    def product(u: Vector) -> Vector:
+        """The smaller of BB' and B'B times u."""
+        u = np.ravel(u)
+        if n <= rows:
+            return scale * columns.transpose_dot(columns.dot(scale * u))
+        return columns.dot(scale**2 * columns.transpose_dot(u))
+
+    if size == 1:
         return float(product(np.ones(1))[0])
-    flat = lambda u: product(np.ravel(u))  # noqa: E731
-    return _lanczos(scipy.sparse.linalg.LinearOperator((shape, shape), matvec=flat, dtype=float))
+    return _lanczos(LinearOperator((size, size), matvec=product, dtype=float))
 
 
 def _check_minors(Q: Stored) -> None:

@@ -246,7 +246,7 @@ class StronglyConvex(Loss):
         loss = by_name(loss)
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
-        self.loss = loss
+        self.loss: Loss = loss
         self.eta = check.number(eta, "eta", low=0.0, open_low=True)
         self.name = f"{loss.name} + t^2/(2 eta)"
         self.margin = loss.margin

@@ -56,7 +56,8 @@ def apcg_bound(
     n alpha_0 in the place of sqrt(gamma_0) and of gamma_0, which is not the same number.
     """
     linear, sublinear = lambda_bound(n, mu, gamma0, k)
-    return np.minimum(linear, sublinear) * apcg_constant(gap0, R0, gamma0)
+    least: np.ndarray = np.minimum(linear, sublinear)
+    return least * apcg_constant(gap0, R0, gamma0)
 
 
 def apcg_steps(

@@ -113,7 +113,7 @@ def _draw(
     again = np.zeros_like(drawn, dtype=bool)
     np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
     different = np.cumsum(~again, axis=1)
-    enough = different[:, -1] >= k
+    enough: Mask = different[:, -1] >= k
     taken = (~again & (different <= k))[enough]
     chosen[rows[enough]] = drawn[enough][taken].reshape(-1, k)
     return enough

@@ -118,7 +118,8 @@ class Classifier(LinearClassifierMixin, Linear):
         -------
         array of shape (n_samples, n_classes), in the order of `classes_`
         """
-        return self._predict_proba_lr(X)
+        shares: Array = self._predict_proba_lr(X)
+        return shares
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: MatrixLike) -> Array:
@@ -132,11 +133,14 @@ class Classifier(LinearClassifierMixin, Linear):
         -------
         array of shape (n_samples, n_classes), in the order of `classes_`
         """
-        scores = self.decision_function(X)
+        scores: Array = self.decision_function(X)
+        logs: Array
         if scores.ndim == 1:
-            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
-        each = -np.logaddexp(0.0, -scores)
-        return each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+            logs = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        else:
+            each = -np.logaddexp(0.0, -scores)
+            logs = each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+        return logs
 
 
 class APCGClassifier(Classifier):

@@ -73,7 +73,9 @@ class Regressor(RegressorMixin, Linear):
         """
         check_is_fitted(self)
         samples = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        return np.ravel(safe_sparse_dot(samples, self.coef_.T, dense_output=True)) + self.intercept_
+        linear = np.ravel(safe_sparse_dot(samples, self.coef_.T, dense_output=True))
+        z: Vector = linear + self.intercept_
+        return z
 
 
 class APCGRegressor(Regressor):

@@ -19,7 +19,7 @@ class Centre:
     """The bordered dual with a centre beta_k of its own: b = c beta, kappa the proximal weight."""
 
     def __init__(self, problem: ERM, b: float) -> None:
-        border = bordered(problem)
+        border: ERM = bordered(problem)
         self.form: Composite = border.form
         self._shift = self.form.f.shift = np.zeros(border.d)
         self.kappa, self.c, self.n = border.strong_convexity, border.samples.constant, border.n
