@@ -1,6 +1,8 @@
 """The house in order: who imports whom, how long files are, and that a wheel has all of them."""
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -19,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: Imports go from a later line to an earlier one, or stay on their line.
 ORDER = (
     ("_kernels",),
-    ("_validation", "_compile", "_files", "result", "budget"),
+    ("_types", "_validation", "_compile", "_files", "result", "budget"),
     ("data", "sequences", "plots", "datasets"),
     ("theory",),
     ("losses", "penalties", "functions"),
@@ -217,9 +219,85 @@ def test_every_source_is_in_a_wheel():
         text = re.sub(r"#.*", "", build.read_text(encoding="utf-8"))
         names = re.findall(r"'([^']+)'", text)
         listed |= {(build.parent / name).resolve() for name in names}
-        listed |= {(build.parent / f"{name}.pyx").resolve() for name in names}
-    wanted = {p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".pyx"} or p.name == "py.typed"}
+        for suffix in re.findall(r"'(\.\w+)'", text):  # module + '.pyx'
+            listed |= {(build.parent / f"{name}{suffix}").resolve() for name in names}
+    kinds = {".py", ".pyi", ".pyx"}
+    wanted = {p for p in PACKAGE.rglob("*") if p.suffix in kinds or p.name == "py.typed"}
     assert not {str(p.relative_to(PACKAGE)) for p in wanted - listed}
+
+
+def _arguments(function):
+    """(name, keyword only, has a default) of each argument of a parsed function but self."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    without = len(positional) - len(given.defaults)
+    listed = [(a.arg, False, k >= without) for k, a in enumerate(positional)]
+    listed += [
+        (a.arg, True, d is not None)
+        for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    ]
+    return [entry for entry in listed if entry[0] != "self"]
+
+
+def _stub(path):
+    """What a stub says: name -> arguments of a function, members of a class, None of a variable."""
+
+    def names(body):
+        found = {}
+        for node in body:
+            if isinstance(node, ast.AnnAssign):
+                found[node.target.id] = None
+            elif isinstance(node, ast.ClassDef):
+                found[node.name] = names(node.body)
+            elif isinstance(node, ast.FunctionDef):
+                found[node.name] = None if node.decorator_list else _arguments(node)
+        return {n: what for n, what in found.items() if n == "__init__" or n[0] != "_"}
+
+    return names(ast.parse(path.read_text(encoding="utf-8")).body)
+
+
+def _constructors(source):
+    """The arguments of each class's `__init__` in a .pyx file: compiled, it does not say them."""
+    text = source.read_text(encoding="utf-8")
+    found = {}
+    for name, head in re.findall(r"cdef class (\w+).*?def __init__\((.*?)\):\n", text, re.DOTALL):
+        head = re.sub(r"\[[^]]*\]", "", head)  # of double[::1]
+        while "(" in head:
+            head = re.sub(r"\([^()]*\)", "0", head)  # defaults
+        plain = re.sub(r"\w+\s+(?=\w)", "", head)  # types
+        (parsed,) = ast.parse(f"def __init__({plain}): ...").body
+        found[name] = _arguments(parsed)
+    return found
+
+
+def _module(scope, constructors):
+    """The same of a compiled module or class."""
+    found = {}
+    for name, what in vars(scope).items():
+        if name.startswith("_") or inspect.ismodule(what):
+            continue
+        if inspect.isclass(what):
+            found[name] = _module(what, constructors) | {"__init__": constructors[name]}
+        elif callable(what):
+            taken = inspect.signature(what).parameters.values()
+            found[name] = [
+                (p.name, p.kind is p.KEYWORD_ONLY, p.default is not p.empty)
+                for p in taken
+                if p.name != "self"
+            ]
+        else:
+            found[name] = None
+    return found
+
+
+@pytest.mark.parametrize(
+    "source", sorted((PACKAGE / "_kernels").glob("*.pyx")), ids=lambda p: p.stem
+)
+def test_a_stub_says_what_its_kernel_has(source):
+    stub = source.with_suffix(".pyi")
+    assert stub.exists(), f"write {stub.name}, so that mypy checks the calls of {source.name}"
+    kernel = importlib.import_module(f"apcg._kernels.{source.stem}")
+    assert _stub(stub) == _module(kernel, _constructors(source))
 
 
 def test_the_version_is_written_once():

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import scipy
+
+#: f(t, a), as users give it: a is the entry of `data`.
+Function: TypeAlias = "Callable[[float, float], float] | scipy.LowLevelCallable"
+#: prox(v, step, a)
+ProxFunction: TypeAlias = "Callable[[float, float, float], float] | scipy.LowLevelCallable"
+#: An address, and what keeps the code behind it alive.
+Pointer: TypeAlias = tuple[int, object]
 
 ADVICE = (
     "give a plain Python function of numbers that numba can compile (pip install 'apcg[numba]'), "
@@ -14,7 +22,7 @@ ADVICE = (
 )
 
 
-def pointer(function: Any, arguments: int, name: str) -> tuple[int, Any]:
+def pointer(function: Function | ProxFunction, arguments: int, name: str) -> Pointer:
     """(address, owner) of `double f(double, ..., const double *theta)`.
 
     A Python function f(t, ..., a) takes `arguments` numbers and then its one parameter a, which is
@@ -34,7 +42,7 @@ def pointer(function: Any, arguments: int, name: str) -> tuple[int, Any]:
     return _numba(function, arguments, name)
 
 
-def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
+def _numba(function: Callable[..., float], arguments: int, name: str) -> Pointer:
     try:
         import numba
     except ImportError:
@@ -60,8 +68,8 @@ def _numba(function: Any, arguments: int, name: str) -> tuple[int, Any]:
             f"numba could not compile {name}; keep it to arithmetic, math.* and branches, and "
             f"return a float. Its complaint: {_gist(str(error))}"
         ) from error
-    address: Any = compiled.address
-    return address, compiled
+    assert compiled.address is not None  # it is compiled
+    return compiled.address, compiled
 
 
 def _gist(complaint: str) -> str:

@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Protocol
 
 
 @contextlib.contextmanager
@@ -33,12 +33,29 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text.encode())
 
 
-def save_figure(figure: Any, stem: Path, formats: tuple[str, ...] = ("png", "pdf")) -> list[Path]:
+class Figure(Protocol):
+    """What is asked of a matplotlib figure."""
+
+    def savefig(
+        self,
+        fname: IO[bytes],
+        /,
+        *,
+        format: str,
+        dpi: float,
+        metadata: dict[str, str | None] | None = None,
+    ) -> None:
+        """Write it to a file."""
+
+
+def save_figure(
+    figure: Figure, stem: Path, formats: tuple[str, ...] = ("png", "pdf")
+) -> list[Path]:
     """A matplotlib figure as stem.png, stem.pdf."""
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
     for path, kind in zip(paths, formats, strict=True):
         # no creation date: the same curves give the same file
-        dated = {"metadata": {"CreationDate": None}} if kind == "pdf" else {}
+        undated: dict[str, str | None] | None = {"CreationDate": None} if kind == "pdf" else None
         with replacing(path) as file:
-            figure.savefig(file, format=kind, dpi=150, **dated)
+            figure.savefig(file, format=kind, dpi=150, metadata=undated)
     return paths

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _validation as validate
+from ._types import Blocks, Seed
 from ._validation import Index, Vector
 from .budget import Budget, Work
+from .functions import LinearComposite, OwnFunction
 from .loop import Check, Options, run
 from .methods.adaptive.iterate import Adaptive
 from .methods.apcg import APCG
 from .methods.coordinate import CHUNK
 from .methods.direct import Direct
 from .methods.sampling import Sampler, Sweep
+from .penalties import OwnPenalty, Penalty
 from .problem import Composite, settle_zero_blocks
 from .result import Result
 from .sequences import Sequence
@@ -28,19 +31,19 @@ _CHECK_OVERHEAD = 50_000
 
 
 def minimize(
-    f: Any,
-    psi: Any = None,
-    x0: Any = None,
+    f: LinearComposite | OwnFunction,
+    psi: Penalty | OwnPenalty | None = None,
+    x0: ArrayLike | None = None,
     mu: float | None = None,
     gamma0: float | None = None,
-    blocks: Any = None,
+    blocks: Blocks | None = None,
     method: str = "apcg",
     tol: float = 1e-6,
     max_epochs: int = 1000,
-    random_state: Any = None,
+    random_state: Seed = None,
     check_every: int | None = None,
     sampling: str = "permutation",
-    callback: Any = None,
+    callback: Callable[[Check], object] | None = None,
     verbose: int = 0,
     time_limit: float | None = None,
 ) -> Result:
@@ -187,7 +190,7 @@ def _stepper(
     return made(problem, start, sequence), lambda: even
 
 
-def _start(f: Any, x0: Any) -> Vector:
+def _start(f: LinearComposite | OwnFunction, x0: ArrayLike | None) -> Vector:
     N = getattr(f, "n_coordinates", None)
     if x0 is None:
         if N is None:

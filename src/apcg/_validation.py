@@ -74,7 +74,7 @@ class Columns:
     def transpose_dot(self, r: Vector) -> Vector:
         """A' r"""
         if self.constant:
-            return self.with_constant(0.0).transpose_dot(r[:-1]) + self.constant * r[-1]
+            return self.with_constant(0.0).transpose_dot(r[:-1]) + self.constant * float(r[-1])
         if self.indptr.size == 0 and self.data.dtype == np.float64:
             return np.asarray(self.stored @ r)
         out = np.empty(self.n_coordinates)
@@ -85,7 +85,7 @@ class Columns:
         """|A_i|^2 for every i, with row j weighted by weight_j if given."""
         w = np.ones(self.n_rows) if weight is None else weight
         if self.constant:
-            return self.with_constant(0.0).squared_norms(w[:-1]) + self.constant**2 * w[-1]
+            return self.with_constant(0.0).squared_norms(w[:-1]) + self.constant**2 * float(w[-1])
         out = np.empty(self.n_coordinates)
         matrix.squared_norms(*self.arrays, w, out)
         return out
@@ -336,7 +336,7 @@ def choice(value: Any, name: str, known: Sequence[str]) -> str:
     raise ValueError(f"{name} must be one of {names}; got {value!r}.{hint}")
 
 
-def function(value: Any, name: str, *, optional: bool = False) -> Callable[..., Any] | None:
+def function(value: object, name: str, *, optional: bool = False) -> Callable[..., Any] | None:
     """A callable, or None where that is allowed."""
     if value is None and optional:
         return None

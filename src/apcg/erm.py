@@ -336,7 +336,8 @@ class ERM:
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
         if self.intercept:
-            return (free.bordered(self) if self.dual_form else free.unpenalised(self)).form
+            bordered: ERM = free.bordered(self) if self.dual_form else free.unpenalised(self)
+            return bordered.form
         form = self._dual() if self.dual_form else self._primal()
         if not np.isfinite(form.L).all():
             raise ValueError(

@@ -3,23 +3,28 @@
     f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2
 
 with h a square (`LeastSquares`), a logistic loss (`Logistic`) or your own (`LinearComposite` with
-`Custom`), and `Quadratic`, given by its matrix or by a factor of it. Any object with `value(x)`,
-`partial_gradient(i, x)` and `L` (one constant for each block) serves as well; it runs in Python.
-If it likes it has `mu`, its convexity parameter relative to |.|_L.
+`Custom`), and `Quadratic`, given by its matrix or by a factor of it. An object of your own with
+`value(x)`, `partial_gradient(i, x)` and `L` (one constant for each block) serves as well
+(`OwnFunction`); it runs in Python. If it likes it has `mu`, its convexity parameter relative to
+|.|_L.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
 
 from . import _validation as check
-from ._compile import pointer
+from ._compile import Function, pointer
 from ._kernels.terms import Outer
+from ._types import Block, MatrixLike, Stored
 from ._validation import Columns, Index, Vector
 
 __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic"]
@@ -30,6 +35,35 @@ _LANCZOS_FROM = 400
 _LANCZOS_TOL = 1e-3
 
 
+class OwnFunction(Protocol):
+    """What `minimize` asks of an f of your own. It may have `mu` and `n_coordinates` as well.
+
+    i is the number of a block. The entries of a block are a number if blocks are coordinates, else
+    an array.
+    """
+
+    @property
+    def L(self) -> ArrayLike | Callable[[], ArrayLike]:
+        """The Lipschitz constants of the partial gradients: one for each block, or one for all."""
+
+    def value(self, x: Vector, /) -> float:
+        """f(x)"""
+
+    def partial_gradient(self, i: int, x: Vector, /) -> Block:
+        """The entries of the gradient in block i."""
+
+
+class Outside(Protocol):
+    """h of a `LinearComposite`, like `Custom`."""
+
+    @property
+    def smoothness(self) -> float:
+        """A Lipschitz constant of every h_j'."""
+
+    def outer(self, n_rows: int) -> Outer:
+        """The compiled h for A with n_rows rows."""
+
+
 class Custom:
     """Your own h_j(t) at compiled speed, from scalar functions.
 
@@ -38,7 +72,13 @@ class Custom:
     without `data` it is 0. `smoothness` is a Lipschitz constant of the derivative in t.
     """
 
-    def __init__(self, value: Any, derivative: Any, smoothness: float, data: Any = None) -> None:
+    def __init__(
+        self,
+        value: Function,
+        derivative: Function,
+        smoothness: float,
+        data: ArrayLike | None = None,
+    ) -> None:
         self.smoothness = check.number(smoothness, "smoothness", low=0.0, open_low=True)
         self.data = None if data is None else check.vector(data, None, "data").copy()
         self._value, self._derivative = value, derivative
@@ -66,7 +106,9 @@ class LinearComposite:
     A is dense or sparse, rows by coordinates; c is a vector; sigma a number >= 0 or a vector.
     """
 
-    def __init__(self, A: Any, h: Custom, c: Any = None, sigma: Any = 0.0) -> None:
+    def __init__(
+        self, A: MatrixLike, h: Outside, c: ArrayLike | None = None, sigma: ArrayLike = 0.0
+    ) -> None:
         if not hasattr(h, "outer"):
             raise TypeError(
                 f"h must be a functions.Custom (scalar value and derivative), got {h!r}."
@@ -81,8 +123,8 @@ class LinearComposite:
         *,
         shift: Vector | None = None,
         sign: Vector | None = None,
-        c: Any = None,
-        sigma: Any = 0.0,
+        c: ArrayLike | None = None,
+        sigma: ArrayLike = 0.0,
     ) -> None:
         N = columns.n_coordinates
         self.columns = columns
@@ -91,7 +133,7 @@ class LinearComposite:
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
         self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate")
-        self.sigma = np.atleast_1d(
+        self.sigma: Vector = np.atleast_1d(
             check.number(sigma, "sigma", low=0.0)
             if np.ndim(sigma) == 0
             else check.vector(sigma, N, "sigma", each="coordinate")
@@ -103,10 +145,10 @@ class LinearComposite:
         """The compiled h. It holds addresses: it is made again where f is unpickled."""
         return self._h.outer(self.columns.n_rows)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in vars(self).items() if k != "outer"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self.outer = self._make()
 
@@ -126,11 +168,11 @@ class LinearComposite:
             self.shift = np.zeros(self.columns.n_rows)
         self.shift[row] += change
 
-    def point(self, x: Any) -> Vector:
+    def point(self, x: ArrayLike) -> Vector:
         """x as the kernels read it: they do not look at its length."""
         return check.vector(x, self.n_coordinates, "x", finite=False)
 
-    def value(self, x: Any) -> float:
+    def value(self, x: ArrayLike) -> float:
         """f(x)"""
         x = self.point(x)
         return self.value_from(x, self.rows(x))
@@ -139,13 +181,13 @@ class LinearComposite:
         """f(x), given rows = `self.rows(x)`."""
         return float(self.outer.value(rows) + self._extra_value(x))
 
-    def gradient(self, x: Any) -> Vector:
+    def gradient(self, x: ArrayLike) -> Vector:
         """The whole gradient of f at x."""
         x = self.point(x)
         slope = self.outer.derivative(self.rows(x))
         return self.sign * self.columns.transpose_dot(slope) + self.c + self.sigma * x
 
-    def partial_gradient(self, i: Any, x: Any) -> Any:
+    def partial_gradient(self, i: int | Index, x: ArrayLike) -> float | Vector:
         """The entries of the gradient at the coordinate (or coordinates) i."""
         x = self.point(x)
         i = np.asarray(i, dtype=np.intp)
@@ -159,7 +201,7 @@ class LinearComposite:
             with np.errstate(over="ignore"):  # an L_i that is not finite is found by who uses it
                 return self.smoothness * self._diagonal() + self.sigma
         sigma = np.broadcast_to(self.sigma, self.n_coordinates)
-        L = (self.smoothness * self._diagonal() + sigma)[members[starts[:-1]]]
+        L: Vector = (self.smoothness * self._diagonal() + sigma)[members[starts[:-1]]]
         for i in np.flatnonzero(np.diff(starts) > 1):
             block = members[starts[i] : starts[i + 1]]
             L[i] = self._block_constant(block) + sigma[block].max()
@@ -178,7 +220,7 @@ class LinearComposite:
         return self.smoothness * _squared_spectral_norm(self.columns.take(members))
 
     @staticmethod
-    def _at(parameter: Vector, i: Index) -> Any:
+    def _at(parameter: Vector, i: Index) -> Index:
         return i if parameter.size > 1 else np.zeros_like(i)
 
     def __repr__(self) -> str:
@@ -189,7 +231,7 @@ class LinearComposite:
 class LeastSquares(LinearComposite):
     """f(x) = (1/2)|A x - b|^2 + (sigma/2)|x|^2."""
 
-    def __init__(self, A: Any, b: Any, sigma: Any = 0.0) -> None:
+    def __init__(self, A: MatrixLike, b: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
         shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
         self._set(columns, 1.0, shift=shift, sigma=deepcopy(sigma))
@@ -201,7 +243,7 @@ class LeastSquares(LinearComposite):
 class Logistic(LinearComposite):
     """f(x) = sum_j log(1 + exp(-y_j (A x)_j)) + (sigma/2)|x|^2, with y_j = -1 or 1."""
 
-    def __init__(self, A: Any, y: Any, sigma: Any = 0.0) -> None:
+    def __init__(self, A: MatrixLike, y: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = check.by_coordinate(A, "A")
         labels = check.vector(y, columns.n_rows, "y", each="row of A")
         if not np.isin(labels, (-1.0, 1.0)).all():
@@ -224,7 +266,13 @@ class Quadratic(LinearComposite):
     keeps p = Bu and q = Bv. Take whichever has fewer nonzeros.
     """
 
-    def __init__(self, Q: Any = None, c: Any = None, *, factor: Any = None) -> None:
+    def __init__(
+        self,
+        Q: MatrixLike | None = None,
+        c: ArrayLike | None = None,
+        *,
+        factor: MatrixLike | None = None,
+    ) -> None:
         if (Q is None) == (factor is None):
             raise ValueError("Give Q or factor (with Q = factor' factor), one of the two.")
         if factor is not None:
@@ -254,7 +302,7 @@ class Quadratic(LinearComposite):
             return super().value_from(x, rows)
         return float(0.5 * x @ rows + self._extra_value(x))
 
-    def gradient(self, x: Any) -> Vector:
+    def gradient(self, x: ArrayLike) -> Vector:
         """The whole gradient of f at x."""
         x = self.point(x)
         return self.columns.dot(x) + self.c if self._given_Q else super().gradient(x)
@@ -280,17 +328,21 @@ def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
     n, rows = columns.n_coordinates, columns.n_rows
     if not columns.data.any():
         return 0.0
-    if n <= rows:
-        shape, product = n, lambda u: scale * columns.transpose_dot(columns.dot(scale * u))
-    else:
-        shape, product = rows, lambda u: columns.dot(scale**2 * columns.transpose_dot(u))
-    if shape == 1:
+    size = min(n, rows)
+
+    def product(u: Vector) -> Vector:
+        """The smaller of BB' and B'B times u."""
+        u = np.ravel(u)
+        if n <= rows:
+            return scale * columns.transpose_dot(columns.dot(scale * u))
+        return columns.dot(scale**2 * columns.transpose_dot(u))
+
+    if size == 1:
         return float(product(np.ones(1))[0])
-    flat = lambda u: product(np.ravel(u))  # noqa: E731
-    return _lanczos(scipy.sparse.linalg.LinearOperator((shape, shape), matvec=flat, dtype=float))
+    return _lanczos(LinearOperator((size, size), matvec=product, dtype=float))
 
 
-def _check_minors(Q: Any) -> None:
+def _check_minors(Q: Stored) -> None:
     """Q_ii >= 0 and Q_ij^2 <= Q_ii Q_jj, which a positive semidefinite Q has. It is not enough for
     one, but a zero on the diagonal then comes with a row of zeros, as `minimize` takes it to.
     """
@@ -300,15 +352,17 @@ def _check_minors(Q: Any) -> None:
             f"Q must be positive semidefinite, got the diagonal entry {diagonal.min():g}."
         )
     scale = np.sqrt(diagonal)
-    if check.is_sparse(Q):
+    if isinstance(Q, np.ndarray):
+        excess = np.abs(Q) - (1 + 1e-6) * np.outer(scale, scale)
+    else:
         entries = Q.tocoo()
         row, column, size = entries.row, entries.col, abs(entries.data)
         excess = size - (1 + 1e-6) * scale[row] * scale[column]
-    else:
-        excess = np.abs(Q) - (1 + 1e-6) * np.outer(scale, scale)
     if excess.size and excess.max() > 1e-12 * diagonal.max():
         worst = int(excess.argmax())
-        i, j = (row[worst], column[worst]) if check.is_sparse(Q) else divmod(worst, len(scale))
+        i, j = (
+            divmod(worst, len(scale)) if isinstance(Q, np.ndarray) else (row[worst], column[worst])
+        )
         raise ValueError(
             f"Q must be positive semidefinite, got Q[{i}, {j}] = {Q[i, j]:g} with "
             f"{diagonal[i]:g} and {diagonal[j]:g} on the diagonal; a convex x'Qx has "
@@ -316,24 +370,23 @@ def _check_minors(Q: Any) -> None:
         )
 
 
-def _squared_spectral_norm(rows: Any) -> float:
+def _squared_spectral_norm(rows: Stored) -> float:
     """|B|_2^2 of the few rows B: the largest eigenvalue of the smaller of BB' and B'B."""
     if min(rows.shape) <= _LANCZOS_FROM:
-        return _largest_eigenvalue(
-            rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
-        )
+        gram = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+        return _largest_eigenvalue(gram if isinstance(gram, np.ndarray) else gram.toarray())
     operator = scipy.sparse.linalg.aslinearoperator(rows)
     return _lanczos(operator @ operator.T)
 
 
-def _largest_eigenvalue(gram: Any) -> float:
+def _largest_eigenvalue(gram: Stored) -> float:
     if gram.shape[0] > _LANCZOS_FROM:
         return _lanczos(scipy.sparse.linalg.aslinearoperator(gram))
-    dense = gram.toarray() if check.is_sparse(gram) else gram
-    return float(max(scipy.linalg.eigvalsh(np.asarray(dense))[-1], 0.0))
+    dense = gram if isinstance(gram, np.ndarray) else gram.toarray()
+    return float(max(scipy.linalg.eigvalsh(dense)[-1], 0.0))
 
 
-def _lanczos(operator: Any) -> float:
+def _lanczos(operator: LinearOperator) -> float:
     start = np.random.default_rng(0).standard_normal(operator.shape[0])
     top = scipy.sparse.linalg.eigsh(
         operator, k=1, which="LA", v0=start, tol=_LANCZOS_TOL, return_eigenvectors=False

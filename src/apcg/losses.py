@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from ._kernels import losses as kernels  # type: ignore[attr-defined]
+from ._kernels import losses as kernels
 from ._validation import Vector
 
 __all__ = [
@@ -260,7 +260,7 @@ class StronglyConvex(Loss):
         loss = by_name(loss)
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
-        self.loss = loss
+        self.loss: Loss = loss
         self.eta = check.number(eta, "eta", low=0.0, open_low=True)
         self.name = f"{loss.name} + t^2/(2 eta)"
         self.margin = loss.margin

@@ -11,22 +11,23 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from . import losses
 from ._files import replacing
+from ._types import Array, Stored
 from ._validation import Vector
 from .datasets import DataError
 
 FORMAT = "apcg-model-1"
 
 
-def encode_labels(y: Any) -> tuple[Vector, Any]:
+def encode_labels(y: Array | None) -> tuple[Vector, Array]:
     """(signs, classes): two classes of numbers or words to -1 and 1, the second is 1."""
     if y is None:
         raise DataError("the data has no labels.")
@@ -45,7 +46,7 @@ def encode_labels(y: Any) -> tuple[Vector, Any]:
     return np.where(y == classes[1], 1.0, -1.0), classes
 
 
-def targets(y: Any) -> Vector:
+def targets(y: Array | None) -> Vector:
     """Labels as real numbers, for a loss of residuals."""
     if y is None:
         raise DataError("the data has no labels.")
@@ -70,18 +71,18 @@ class LinearModel:
     """
 
     w: Vector
-    classes: Any
+    classes: Array | None
     loss: str
     intercept: float = 0.0
     zero_based: bool | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
         """The columns that X must have."""
         return int(self.w.size)
 
-    def decision(self, X: Any) -> Vector:
+    def decision(self, X: Stored) -> Vector:
         """a'w + intercept for each row of X."""
         if X.shape[1] != self.n_features:
             raise DataError(
@@ -90,12 +91,12 @@ class LinearModel:
             )
         return np.asarray(X @ self.w + self.intercept, dtype=float)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Stored) -> Array:
         """The class of each row, or the predicted number."""
         z = self.decision(X)
         return z if self.classes is None else self.classes[(z >= 0).astype(int)]
 
-    def probabilities(self, X: Any) -> Vector:
+    def probabilities(self, X: Stored) -> Vector:
         """The probability of the second class, for the logistic loss."""
         if self.loss != "logistic":
             raise DataError(
@@ -103,7 +104,7 @@ class LinearModel:
             )
         return np.asarray(expit(self.decision(X)))
 
-    def score(self, X: Any, y: Any) -> tuple[str, float]:
+    def score(self, X: Stored, y: Array | None) -> tuple[str, float]:
         """("accuracy", share of right classes) or ("r2", coefficient of determination)."""
         if y is None:
             raise DataError("the test data has no labels.")
@@ -125,10 +126,10 @@ class LinearModel:
 
     def save(self, path: str | Path) -> None:
         """Write the file; what was there is replaced only when the new one is whole."""
-        arrays = {"w": self.w}
+        arrays: dict[str, Array] = {"w": self.w}
         if self.classes is not None:
             arrays["classes"] = self.classes
-        header: dict[str, Any] = {
+        header: dict[str, object] = {
             "format": FORMAT,
             **{k: v for k, v in asdict(self).items() if k not in ("w", "classes")},
             "digests": {k: _digest(a) for k, a in arrays.items()},
@@ -166,6 +167,6 @@ class LinearModel:
         return model
 
 
-def _digest(array: Any) -> str:
+def _digest(array: Array) -> str:
     told = f"{array.dtype.str} {array.shape} ".encode()
     return hashlib.sha256(told + np.ascontiguousarray(array).tobytes()).hexdigest()

@@ -6,21 +6,23 @@ Every penalty here is one of two functions with parameters, and a penalty of you
     ball       a|x|_2 on the ball |x|_2 <= radius         of a block
     Custom     scalar functions of yours at compiled speed, of a coordinate
 
-Any object with `value(x_i, i)` and `prox(v, step, i)`, and if it likes `strong_convexity`, serves
-as well; it runs in Python.
+An object of your own with `value(x_i, i)` and `prox(v, step, i)`, and if it likes
+`strong_convexity`, serves as well (`OwnPenalty`); it runs in Python.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _validation as check
-from ._compile import pointer
+from ._compile import Function, ProxFunction, pointer
 from ._kernels.terms import Psi
-from ._validation import Vector
+from ._types import Block
+from ._validation import Index, Vector
 
 __all__ = [
     "L1",
@@ -34,6 +36,19 @@ __all__ = [
     "Penalty",
     "Zero",
 ]
+
+
+class OwnPenalty(Protocol):
+    """What `minimize` asks of a psi of your own. It may have `strong_convexity` as well.
+
+    x_i and v are numbers if blocks are coordinates, else arrays of the block's entries.
+    """
+
+    def value(self, x_i: Block, i: int, /) -> float:
+        """psi_i(x_i)"""
+
+    def prox(self, v: Block, step: float, i: int, /) -> Block:
+        """argmin psi_i(x_i) + |x_i - v|^2/(2 step)"""
 
 
 class Penalty(ABC):
@@ -71,12 +86,12 @@ class Penalty(ABC):
         """Psi-tilde of section 2.2, up to an affine function: Psi - (mu_Psi/2)|x|^2."""
         return self
 
-    def value(self, x: Any, i: int | None = None) -> float:
+    def value(self, x: ArrayLike, i: int | None = None) -> float:
         """psi_i(x). Without i: the sum over all coordinates of x (or psi of the one block x)."""
         x = np.atleast_1d(np.asarray(x, dtype=np.float64))
-        return float(self.terms.value(np.ascontiguousarray(x), self._index(x.size, i)))
+        return self.terms.value(np.ascontiguousarray(x), self._index(x.size, i))
 
-    def prox(self, v: Any, step: Any, i: int | None = None) -> Any:
+    def prox(self, v: ArrayLike, step: ArrayLike, i: int | None = None) -> float | Vector:
         """argmin_x psi_i(x) + |x - v|^2/(2 step), of the shape of v; without i, of all coordinates.
 
         step is a number, or without i one number for each coordinate.
@@ -91,7 +106,7 @@ class Penalty(ABC):
         out = self.terms.prox(flat, steps, self._index(flat.size, i))
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
 
-    def _index(self, size: int, i: int | None) -> np.ndarray:
+    def _index(self, size: int, i: int | None) -> Index:
         """Which parameters the kernels take for each entry: they do not look at the bounds."""
         known = self.size
         if i is not None:
@@ -107,18 +122,23 @@ class Penalty(ABC):
         return np.arange(wanted, dtype=np.intp)
 
     def __repr__(self) -> str:
-        def show(v: Any) -> str:
+        def show(v: object) -> str:
             return f"array of {v.size}" if isinstance(v, np.ndarray) else repr(v)
 
         own = {k: v for k, v in vars(self).items() if not k.startswith("_")}
         return f"{type(self).__name__}({', '.join(f'{k}={show(v)}' for k, v in own.items())})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in vars(self).items() if k != "_terms"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._terms = self._make()
+
+
+#: The parameters of the two compiled functions.
+Two = tuple[float | Vector, float | Vector]
+Four = tuple[float | Vector, float | Vector, float | Vector, float | Vector]
 
 
 class _Parametric(Penalty):
@@ -127,7 +147,7 @@ class _Parametric(Penalty):
     kind: str
 
     @abstractmethod
-    def _parameters(self) -> tuple[Any, ...]:
+    def _parameters(self) -> tuple[float | Vector, ...]:
         """The parameters of the compiled function, in its order."""
 
     def _make(self) -> Psi:
@@ -144,12 +164,16 @@ class _Interval(_Parametric):
 
     kind = "interval"
 
+    @abstractmethod
+    def _parameters(self) -> Four:
+        """a, b, lower, upper"""
+
     @property
     def strong_convexity(self) -> float | Vector:
         return self._parameters()[1]
 
 
-def _weight(value: Any, name: str) -> float | Vector:
+def _weight(value: ArrayLike, name: str) -> float | Vector:
     """A non-negative number, or a vector of them."""
     if np.ndim(value) == 0:
         return check.number(value, name, low=0.0)
@@ -164,29 +188,29 @@ def _weight(value: Any, name: str) -> float | Vector:
 class Zero(_Interval):
     """psi = 0."""
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return 0.0, 0.0, -np.inf, np.inf
 
 
 class L1(_Interval):
     """psi_i(x) = alpha_i |x|; alpha a number or a vector."""
 
-    def __init__(self, alpha: Any) -> None:
+    def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return self.alpha, 0.0, -np.inf, np.inf
 
 
 class L2(_Interval):
     """psi_i(x) = (alpha_i/2) x^2; alpha a number or a vector."""
 
-    def __init__(self, alpha: Any) -> None:
+    def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return 0.0, self.alpha, -np.inf, np.inf
 
     def without_strong_convexity(self) -> Penalty:
@@ -196,12 +220,12 @@ class L2(_Interval):
 class ElasticNet(_Interval):
     """psi_i(x) = alpha (l1_ratio |x| + (1 - l1_ratio)/2 x^2)."""
 
-    def __init__(self, alpha: Any, l1_ratio: float = 0.5) -> None:
+    def __init__(self, alpha: ArrayLike, l1_ratio: float = 0.5) -> None:
         self.alpha = _weight(alpha, "alpha")
         self.l1_ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return self.alpha * self.l1_ratio, self.alpha * (1 - self.l1_ratio), -np.inf, np.inf
 
     def without_strong_convexity(self) -> Penalty:
@@ -211,7 +235,7 @@ class ElasticNet(_Interval):
 class Box(_Interval):
     """psi_i = the indicator of [lower_i, upper_i]; each a number or a vector, infinite allowed."""
 
-    def __init__(self, lower: Any, upper: Any) -> None:
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         self.lower = _bound(lower, "lower")
         self.upper = _bound(upper, "upper")
         if np.ndim(lower) and np.ndim(upper) and np.size(lower) != np.size(upper):
@@ -228,11 +252,11 @@ class Box(_Interval):
             )
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return 0.0, 0.0, self.lower, self.upper
 
 
-def _bound(value: Any, name: str) -> float | Vector:
+def _bound(value: ArrayLike | None, name: str) -> float | Vector:
     wrong = np.inf if name == "lower" else -np.inf
     if value is None:
         raise TypeError(
@@ -249,7 +273,7 @@ def _bound(value: Any, name: str) -> float | Vector:
 class NonNegative(_Interval):
     """psi = the indicator of x >= 0."""
 
-    def _parameters(self) -> tuple[Any, Any, Any, Any]:
+    def _parameters(self) -> Four:
         return 0.0, 0.0, 0.0, np.inf
 
 
@@ -259,26 +283,30 @@ class _Ball(_Parametric):
     kind = "ball"
     is_block = True
 
+    @abstractmethod
+    def _parameters(self) -> Two:
+        """a, radius"""
+
 
 class GroupL2(_Ball):
     """psi_i(x) = alpha_i |x|_2 for a block x; alpha a number, or one for each block."""
 
-    def __init__(self, alpha: Any) -> None:
+    def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any]:
+    def _parameters(self) -> Two:
         return self.alpha, np.inf
 
 
 class L2Ball(_Ball):
     """psi_i = the indicator of |x|_2 <= radius_i for a block x; radius a number or one a block."""
 
-    def __init__(self, radius: Any) -> None:
+    def __init__(self, radius: ArrayLike) -> None:
         self.radius = _weight(radius, "radius")
         super().__init__()
 
-    def _parameters(self) -> tuple[Any, Any]:
+    def _parameters(self) -> Two:
         return 0.0, self.radius
 
 
@@ -294,7 +322,11 @@ class Custom(Penalty):
     splits_exactly = False
 
     def __init__(
-        self, value: Any, prox: Any, data: Any = None, strong_convexity: float = 0.0
+        self,
+        value: Function,
+        prox: ProxFunction,
+        data: ArrayLike | None = None,
+        strong_convexity: float = 0.0,
     ) -> None:
         self.data = None if data is None else check.vector(data, None, "data").copy()
         self._functions = value, prox
@@ -304,8 +336,8 @@ class Custom(Penalty):
 
     def _make(self) -> Psi:
         if not hasattr(self, "_compiled"):
-            value, prox = self._functions
-            self._compiled = pointer(value, 1, "value"), pointer(prox, 2, "prox")
+            own_value, own_prox = self._functions
+            self._compiled = pointer(own_value, 1, "value"), pointer(own_prox, 2, "prox")
         (value, value_owner), (prox, prox_owner) = self._compiled
         theta = np.zeros((1, 1)) if self.data is None else self.data[:, None]
         return Psi(
@@ -331,7 +363,7 @@ class Custom(Penalty):
         moved._terms = moved._make()
         return moved
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
         state.pop("_compiled", None)  # addresses are good in this process only
         return state

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Required, TypedDict
 
 import numpy as np
 
+from ._types import Array
+from ._validation import Vector
 from .result import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Style(TypedDict, total=False):
+    """How a line is drawn, in the words of matplotlib."""
+
+    color: str
+    linestyle: str | tuple[int, tuple[int, ...]]
+    linewidth: float
+    marker: str
+    markersize: float
+    markevery: tuple[int, int]
+    label: str
+
+
+class Panel(TypedDict, total=False):
+    """The arguments of `convergence` for one of the axes of a figure."""
+
+    traces: Required[Mapping[str, Trace]]
+    y: Required[str]
+    x: str
+    optimum: float | None
+    bound: Callable[[Vector], Array] | None
+    log_x: bool
+
 
 #: One colour, line style and marker a method, throughout; told apart in grey by style, marker and
 #: shade. A series has the style whose name its own begins with, the longest if there are several.
-STYLES: dict[str, dict[str, Any]] = {
+STYLES: dict[str, Style] = {
     "apcg": {"color": "#b2182b", "linestyle": "-", "linewidth": 2.0, "marker": "o"},
     "apcg, gamma0 = mu": {"color": "#e8743b", "linestyle": ":", "linewidth": 2.4, "marker": "v"},
     "apcg, mu = 0": {"color": "#7fb069", "linestyle": "-.", "linewidth": 1.8, "marker": "D"},
@@ -22,7 +52,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "newton": {"color": "#1b7837", "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.8, "marker": "P"},
     "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
 }
-BOUND = {
+BOUND: Style = {
     "color": "#222222",
     "linestyle": "--",
     "linewidth": 1.0,
@@ -48,14 +78,14 @@ LABELS = {
 def convergence(
     traces: Mapping[str, Trace],
     y: str,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     x: str = "epoch",
     optimum: float | None = None,
-    bound: Any = None,
+    bound: Callable[[Vector], Array] | None = None,
     log_x: bool = False,
     legend: bool = True,
-) -> Any:
+) -> Axes:
     """Draw column y of each trace against passes, on a logarithmic axis; return the axes.
 
     With `optimum`, y less the optimum is drawn. `x` may be "seconds". `bound` is a function of an
@@ -86,9 +116,9 @@ def convergence(
 def grid(
     rows: Sequence[str],
     columns: Sequence[str],
-    cells: Mapping[tuple[str, str], Mapping[str, Any]],
+    cells: Mapping[tuple[str, str], Panel],
     title: str = "",
-) -> Any:
+) -> Figure:
     """A figure of panels; a cell has the arguments of `convergence` for its row and column."""
     size = (3.1 * len(columns) + 0.6, 2.3 * len(rows) + 0.8)
     figure = new_figure(*size)
@@ -129,7 +159,7 @@ def lambda_label(alpha: float) -> str:
     return rf"$\lambda$ = {alpha:g}"
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure, independent of any window system."""
     try:
         from matplotlib.figure import Figure
@@ -138,8 +168,8 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _style(name: str, points: int) -> dict[str, Any]:
-    style = STYLES.get(max(filter(name.startswith, STYLES), key=len, default=""), {})
+def _style(name: str, points: int) -> Style:
+    style: Style = STYLES.get(max(filter(name.startswith, STYLES), key=len, default=""), {})
     if "marker" not in style:
         return style
     every = max(1, points // MARKERS)
@@ -148,7 +178,7 @@ def _style(name: str, points: int) -> dict[str, Any]:
     return {**style, "markersize": 4.5, "markevery": (start, every)}
 
 
-def _draw_bound(ax: Any, bound: Any) -> None:
+def _draw_bound(ax: Axes, bound: Callable[[Vector], Array]) -> None:
     """Over the passes that are drawn, without changing the range of the axes."""
     xlim, ylim = ax.get_xlim(), ax.get_ylim()
     passes = np.geomspace(max(xlim[0], 1e-2), xlim[1], 200)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from copy import copy
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from . import _validation as check
 from ._kernels.coordinate import Model
+from ._types import Block, Blocks
 from ._validation import Index, Vector
-from .functions import LinearComposite
-from .penalties import Penalty, Zero
+from .functions import LinearComposite, OwnFunction
+from .penalties import OwnPenalty, Penalty, Zero
 from .theory import moved_convexity
 
 _NONE = np.empty(0, dtype=np.intp)
@@ -30,46 +30,59 @@ class Composite:
     arrays.
     """
 
-    def __init__(self, f: Any, psi: Any, N: int, blocks: Any = None) -> None:
-        self.f, self.psi, self.N = f, Zero() if psi is None else psi, N
-        self.known_f = isinstance(f, LinearComposite)
-        self.known_psi = isinstance(self.psi, Penalty)
-        if blocks is None and self.known_psi and self.psi.is_block:
+    def __init__(
+        self,
+        f: LinearComposite | OwnFunction,
+        psi: Penalty | OwnPenalty | None,
+        N: int,
+        blocks: Blocks | None = None,
+    ) -> None:
+        self._f, self.N = f, N
+        self.psi: Penalty | OwnPenalty = Zero() if psi is None else psi
+        if blocks is None and isinstance(self.psi, Penalty) and self.psi.is_block:
             blocks = [1] * N
         self.scalar = blocks is None
         self.members, self.starts = (_NONE, _NONE) if self.scalar else check.partition(blocks, N)
         self.n = N if self.scalar else len(self.starts) - 1
         self._check_terms()
-        self.extra: Any = 0.0  # strong convexity that section 2.2 has moved here from Psi
+        #: strong convexity that section 2.2 has moved here from Psi
+        self.extra: float | Vector = 0.0
         self.L = self._constants()
+
+    @property
+    def f(self) -> LinearComposite:
+        """f, if it is one of `apcg.functions`: its matrix and all that the kernels read."""
+        if isinstance(self._f, LinearComposite):
+            return self._f
+        raise TypeError(f"the kernels do not know {self._f!r}: it runs in Python.")
 
     # ---- what is asked of f and psi ---------------------------------------------------------
 
     def _check_terms(self) -> None:
-        for term, name, wanted in (
-            (self.f, "f", ("value", "partial_gradient", "L")),
-            (self.psi, "psi", ("value", "prox")),
-        ):
-            known = self.known_f if name == "f" else self.known_psi
+        terms: tuple[tuple[object, str, type, tuple[str, ...]], ...] = (
+            (self._f, "f", LinearComposite, ("value", "partial_gradient", "L")),
+            (self.psi, "psi", Penalty, ("value", "prox")),
+        )
+        for term, name, known, wanted in terms:
             if isinstance(term, type):
                 raise TypeError(
                     f"{name} must be an object, got the class {term.__name__}; make an object of "
                     f"it, {term.__name__}(...)."
                 )
-            missing = [w for w in wanted if not known and not hasattr(term, w)]
+            missing = [w for w in wanted if not isinstance(term, known) and not hasattr(term, w)]
             if missing:
                 home = "functions" if name == "f" else "penalties"
                 raise TypeError(
                     f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}. "
                     f"Take one of apcg.{home}, or give your own object these."
                 )
-        if self.known_f and self.f.n_coordinates != self.N:
+        if isinstance(self._f, LinearComposite) and self.f.n_coordinates != self.N:
             raise ValueError(
                 f"x0 must have length {self.f.n_coordinates}, one entry for each column of A; "
                 f"got length {self.N}."
             )
-        size = self.psi.size if self.known_psi else None
-        of_blocks = self.known_psi and self.psi.is_block
+        size = self.psi.size if isinstance(self.psi, Penalty) else None
+        of_blocks = isinstance(self.psi, Penalty) and self.psi.is_block
         have, what = (self.n, "blocks") if of_blocks else (self.N, "coordinates")
         if size not in (None, have):
             raise ValueError(
@@ -78,13 +91,14 @@ class Composite:
             )
 
     def _constants(self) -> Vector:
-        if self.known_f:
-            given = () if self.scalar else (self.members, self.starts)
-            return self.f.lipschitz(*given)
-        L = self.f.L() if callable(self.f.L) else self.f.L
-        if np.ndim(L) == 0:
-            L = np.full(self.n, check.number(L, "L", infinite=True))
-        L = check.vector(L, None, "L", finite=False).copy()
+        if isinstance(self._f, LinearComposite):
+            if self.scalar:
+                return self._f.lipschitz()
+            return self._f.lipschitz(self.members, self.starts)
+        given = self._f.L() if callable(self._f.L) else self._f.L
+        if np.ndim(given) == 0:
+            given = np.full(self.n, check.number(given, "L", infinite=True))
+        L = check.vector(given, None, "L", finite=False).copy()
         if L.size != self.n:
             raise ValueError(
                 f"L must be a number or have one entry for each of the {self.n} blocks, got "
@@ -100,7 +114,7 @@ class Composite:
 
     # ---- blocks -----------------------------------------------------------------------------
 
-    def block(self, i: int) -> Any:
+    def block(self, i: int) -> int | Index:
         """What indexes block i in a vector: a number if blocks are coordinates."""
         return i if self.scalar else self.members[self.starts[i] : self.starts[i + 1]]
 
@@ -113,7 +127,7 @@ class Composite:
     @cached_property
     def lengths(self) -> Vector:
         """How many numbers are stored of the columns of each block."""
-        lengths: Vector = self.f.columns.lengths
+        lengths = self.f.columns.lengths
         return lengths if self.scalar else np.add.reduceat(lengths[self.members], self.starts[:-1])
 
     def per_coordinate(self, per_block: Vector) -> Vector:
@@ -129,49 +143,52 @@ class Composite:
     def value(self, x: Vector) -> float:
         """F(x)"""
         moved = 0.5 * float(np.sum(self.extra * x * x))
-        return float(self.f.value(x)) + moved + self.psi_value(x)
+        return float(self._f.value(x)) + moved + self.psi_value(x)
 
     def value_from(self, x: Vector, rows: Vector) -> float:
         """F(x), given the rows A x less the shift of h."""
         moved = 0.5 * float(np.sum(self.extra * x * x))
-        return float(self.f.value_from(x, rows)) + moved + self.psi_value(x)
+        return self.f.value_from(x, rows) + moved + self.psi_value(x)
 
     def psi_value(self, x: Vector) -> float:
         """Psi(x)"""
-        if self.known_psi and not self.psi.is_block:
-            return float(self.psi.terms.value(x))
-        if self.known_psi:
-            return float(self.psi.terms.value_of_blocks(x[self.members], self.starts))
+        if isinstance(self.psi, Penalty):
+            if self.psi.is_block:
+                return self.psi.terms.value_of_blocks(x[self.members], self.starts)
+            return self.psi.terms.value(x)
         return math.fsum(float(self.psi.value(x[self.block(i)], i)) for i in range(self.n))
 
-    def partial_gradient(self, i: int, x: Vector) -> Any:
+    def partial_gradient(self, i: int, x: Vector) -> Block:
         """grad_i f(x)"""
         b = self.block(i)
-        extra = self.extra if np.ndim(self.extra) == 0 else self.extra[b]
-        return self.f.partial_gradient(b if self.known_f else i, x) + extra * x[b]
+        extra = self.extra[b] if isinstance(self.extra, np.ndarray) else self.extra
+        if isinstance(self._f, LinearComposite):
+            return self._f.partial_gradient(b, x) + extra * x[b]
+        return self._f.partial_gradient(i, x) + extra * x[b]
 
     def gradient(self, x: Vector) -> Vector:
         """The whole gradient of f."""
-        if self.known_f:
-            return self.f.gradient(x) + self.extra * x
+        if isinstance(self._f, LinearComposite):
+            return self._f.gradient(x) + self.extra * x
         g = np.empty(self.N)
         for i in range(self.n):
             b = self.block(i)
-            g[b] = _entries(self.f.partial_gradient(i, x), np.shape(b), "f.partial_gradient(i, x)")
+            g[b] = _entries(self._f.partial_gradient(i, x), np.shape(b), "f.partial_gradient(i, x)")
         return g + self.extra * x
 
-    def prox(self, i: int, v: Any, step: float) -> Any:
+    def prox(self, i: int, v: Block, step: float) -> Block:
         """argmin psi_i(x_i) + |x_i - v|^2/(2 step)"""
-        if self.known_psi and not self.scalar and not self.psi.is_block:
-            return self.psi.terms.prox(v, np.array([step]), self.block(i))
+        b = self.block(i)
+        if isinstance(b, np.ndarray) and isinstance(self.psi, Penalty) and not self.psi.is_block:
+            return self.psi.terms.prox(v, np.array([step]), b)
         return self.psi.prox(v, step, i)
 
     def prox_all(self, v: Vector, step: Vector) -> Vector:
         """The prox of every block, with a step for each."""
-        if self.known_psi and not self.psi.is_block:
-            return np.asarray(self.psi.prox(v, self.per_coordinate(step)))
         out = np.empty(self.N)
-        if self.known_psi:
+        if isinstance(self.psi, Penalty):
+            if not self.psi.is_block:
+                return np.asarray(self.psi.prox(v, self.per_coordinate(step)))
             blocks = v[self.members]
             self.psi.terms.prox_of_blocks(blocks, step, self.starts)
             out[self.members] = blocks
@@ -197,19 +214,19 @@ class Composite:
         The iterates are convex combinations of points of dom Psi. The prox with a vanishing step
         is the projection on it.
         """
-        simple = self.known_psi and not self.psi.is_block
-        if self.psi.terms.contains(x) if simple else math.isfinite(self.psi_value(x)):
+        terms = self.psi.terms if isinstance(self.psi, Penalty) and not self.psi.is_block else None
+        if terms.contains(x) if terms else math.isfinite(self.psi_value(x)):
             return x
         inside = self.prox_all(x, 1e-16 / np.where(self.L > 0, self.L, 1.0))
-        if simple:  # a prox moves all of x a little; zeros are to stay (rows of weight zero are)
+        if terms:  # a prox moves all of x a little; zeros are to stay (rows of weight zero are)
             kept = np.where(x == 0, x, inside)
-            inside = kept if self.psi.terms.contains(kept) else inside
+            inside = kept if terms.contains(kept) else inside
         return inside
 
     # ---- section 2.2 ------------------------------------------------------------------------
 
     @property
-    def psi_convexity(self) -> Any:
+    def psi_convexity(self) -> float | Vector:
         """mu_Psi, a number or one for each coordinate."""
         mu = getattr(self.psi, "strong_convexity", 0.0)
         if np.ndim(mu) == 0:
@@ -222,8 +239,8 @@ class Composite:
     @property
     def mu(self) -> float:
         """What is known of the convexity parameter of f relative to |.|_L."""
-        if not self.known_f:
-            given = getattr(self.f, "mu", None)
+        if not isinstance(self._f, LinearComposite):
+            given = getattr(self._f, "mu", None)
             return 0.0 if given is None else check.number(given, "mu of f", low=0.0, high=1.0)
         L = self.per_coordinate(self.L)
         moving = L > 0
@@ -239,7 +256,8 @@ class Composite:
         """
         new = copy(self)
         # Of a psi of the user's nothing is known but its prox with one step for a whole block.
-        mu_psi = self.psi_convexity if self.known_psi else float(np.min(self.psi_convexity))
+        known = isinstance(self.psi, Penalty)
+        mu_psi = self.psi_convexity if known else float(np.min(self.psi_convexity))
         new.extra = self.extra + mu_psi
         least = most = np.broadcast_to(mu_psi, self.N)
         if not self.scalar:
@@ -247,9 +265,11 @@ class Composite:
             most = np.maximum.reduceat(most[self.members], self.starts[:-1])
         new.L = self.L + most
         mu = moved_convexity(new.L - least, least)
-        exact = self.known_psi and self.psi.splits_exactly
+        exact = isinstance(self.psi, Penalty) and self.psi.splits_exactly
         new.psi = (
-            self.psi.without_strong_convexity() if self.known_psi else _Moved(self.psi, mu_psi)
+            self.psi.without_strong_convexity()
+            if isinstance(self.psi, Penalty)
+            else _Moved(self.psi, float(mu_psi))
         )
         if not exact:
             # The prox of Psi-tilde comes from that of Psi if its step is under 1/mu_Psi. The step
@@ -263,10 +283,12 @@ class Composite:
     @property
     def compiled(self) -> bool:
         """Whether the kernels can run it: f and psi are both known to them."""
-        return self.known_f and self.known_psi
+        return isinstance(self._f, LinearComposite) and isinstance(self.psi, Penalty)
 
     def model(self) -> Model:
         """The problem as the kernels read it."""
+        if not isinstance(self.psi, Penalty):
+            raise TypeError(f"the kernels do not know {self.psi!r}: it runs in Python.")
         return Model(
             self.f.outer,
             self.psi.terms,
@@ -286,7 +308,7 @@ class Composite:
         return self.f.columns.nnz + self.N if self.compiled else 1000 * self.n
 
 
-def _entries(given: Any, shape: tuple[int, ...], what: str) -> Any:
+def _entries(given: Block, shape: tuple[int, ...], what: str) -> Block:
     """What a function of the user's gave for one block, if it has the block's shape."""
     got = np.shape(given)
     if given is None or got not in (shape, () if shape == (1,) else shape):
@@ -300,13 +322,13 @@ def _entries(given: Any, shape: tuple[int, ...], what: str) -> Any:
 class _Moved:
     """Psi - (mu/2)|x|^2 for a psi of the user's: the prox is psi's with another step."""
 
-    def __init__(self, psi: Any, mu: float) -> None:
+    def __init__(self, psi: OwnPenalty, mu: float) -> None:
         self.psi, self.moved = psi, mu
 
-    def value(self, x: Any, i: int) -> float:
+    def value(self, x: Block, i: int) -> float:
         return float(self.psi.value(x, i)) - 0.5 * self.moved * float(np.sum(np.square(x)))
 
-    def prox(self, v: Any, step: float, i: int) -> Any:
+    def prox(self, v: Block, step: float, i: int) -> Block:
         r = 1 - self.moved * step
         return self.psi.prox(v / r, step / r, i)
 
@@ -323,7 +345,7 @@ def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector
     return np.flatnonzero(problem.L > 0).astype(np.intp), start
 
 
-def _minimizer(problem: Composite, i: int, x: Any, c: Any) -> Any:
+def _minimizer(problem: Composite, i: int, x: Block, c: Block) -> Block:
     """argmin <c, x_i> + psi_i(x_i), by proximal points with steps that grow without bound.
 
     If there is no minimum, x grows with the step; if there is one, x tends to it.

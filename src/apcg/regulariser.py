@@ -135,5 +135,5 @@ class Regulariser:
             return self.clip(np.where(slope == 0, 0.0, slope / self.b))
 
 
-def _soft(v: Vector, threshold: Any) -> Vector:
-    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
+def _soft(v: Vector, threshold: Vector) -> Vector:
+    return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0))

@@ -7,7 +7,7 @@ In all of them n is the number of blocks, mu the convexity parameter of f relati
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +56,8 @@ def apcg_bound(
     n alpha_0 in the place of sqrt(gamma_0) and of gamma_0, which is not the same number.
     """
     linear, sublinear = lambda_bound(n, mu, gamma0, k)
-    return np.minimum(linear, sublinear) * apcg_constant(gap0, R0, gamma0)
+    least: np.ndarray = np.minimum(linear, sublinear)
+    return least * apcg_constant(gap0, R0, gamma0)
 
 
 def apcg_steps(
@@ -109,10 +110,57 @@ def convexity_parameter(hessian: ArrayLike, L: ArrayLike) -> float:
     return float(min(max(np.linalg.eigvalsh(H)[0], 0.0), 1.0))
 
 
-# ---- section 5, ERM. `problem` has n, R, strong_convexity, loss, spectral_norm, gap ----------
+# ---- section 5, ERM ---------------------------------------------------------------------------
 
 
-def erm_constant(problem: Any, x0: ArrayLike | None = None) -> float:
+class Loss(Protocol):
+    """The constants of a loss: it is 1/gamma-smooth and 1/eta-strongly convex."""
+
+    @property
+    def gamma(self) -> float:
+        """0 if it is not smooth."""
+
+    @property
+    def eta(self) -> float:
+        """Infinite if it is not strongly convex."""
+
+
+class Problem(Protocol):
+    """What the bounds ask of an ERM problem."""
+
+    @property
+    def n(self) -> int:
+        """Samples of positive weight."""
+
+    @property
+    def n_samples(self) -> int:
+        """The length of x."""
+
+    @property
+    def loss(self) -> Loss:
+        """phi"""
+
+    @property
+    def R(self) -> float:
+        """max_i |A_i|"""
+
+    @property
+    def mu(self) -> float:
+        """The convexity parameter of Theorem 2."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """lambda, if g is (1/2)|w|^2."""
+
+    @property
+    def spectral_norm(self) -> float:
+        """|A|_2"""
+
+    def gap(self, x: ArrayLike, /) -> float:
+        """P(omega(x)) - D(x)"""
+
+
+def erm_constant(problem: Problem, x0: ArrayLike | None = None) -> float:
     """An upper bound of the C of equation (C-def), from the duality gap at x0 (zero by default).
 
     D* - D(x0) <= gap(x0), and D is (gamma/n)-strongly concave, so the other term of C is at most
@@ -122,7 +170,7 @@ def erm_constant(problem: Any, x0: ArrayLike | None = None) -> float:
     return 2 * float(problem.gap(x))
 
 
-def dual_bound(problem: Any, passes: ArrayLike, C: float | None = None) -> np.ndarray:
+def dual_bound(problem: Problem, passes: ArrayLike, C: float | None = None) -> np.ndarray:
     """The proof of Theorem 2: E[D* - D(x)] <= (1 - sqrt(mu)/n)^k C after k = n passes steps.
 
     C is by default the bound `erm_constant`.
@@ -131,7 +179,7 @@ def dual_bound(problem: Any, passes: ArrayLike, C: float | None = None) -> np.nd
     return C * (1 - math.sqrt(problem.mu) / n) ** (n * np.asarray(passes, dtype=float))
 
 
-def gap_coefficient(problem: Any) -> float:
+def gap_coefficient(problem: Problem) -> float:
     """Theorem 3: P(omega(x)) - D(x) <= this (D* - D(x)), if the loss is 1/eta-strongly convex."""
     lam, n, loss = problem.strong_convexity, problem.n, problem.loss
     if loss.gamma == 0 or math.isinf(loss.eta):
@@ -139,14 +187,14 @@ def gap_coefficient(problem: Any) -> float:
     return (lam * loss.eta * n + problem.spectral_norm**2) / (lam * loss.gamma * n)
 
 
-def refined_gap_coefficient(problem: Any) -> float:
+def refined_gap_coefficient(problem: Problem) -> float:
     """Theorem 4: P(omega(T(x))) - D(T(x)) <= this (D* - D(x)), T the step `problem.refine`."""
     lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
     return 4 * problem.spectral_norm**2 / (lam * gamma * n) if gamma > 0 else math.inf
 
 
 def promised_passes(
-    problem: Any,
+    problem: Problem,
     epsilon: float,
     method: str = "apcg",
     measure: str = "dual",
@@ -183,7 +231,7 @@ def promised_passes(
     return steps * math.log(factor * C / epsilon) / n if factor < math.inf else math.inf
 
 
-def _certify_factor(problem: Any, measure: str) -> float:
+def _certify_factor(problem: Problem, measure: str) -> float:
     if measure == "dual":
         return 1.0
     return gap_coefficient(problem) if measure == "gap" else refined_gap_coefficient(problem)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
 
 import click
 
@@ -91,5 +90,5 @@ def _run(argv: list[str]) -> int:
         return 1
 
 
-def _warn(message: Any, *_: Any, **__: Any) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     click.echo(f"warning: {message}", err=True)

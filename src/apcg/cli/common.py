@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import click
 import numpy as np
 
 from .. import losses, model
+from .._types import Array
 from ..datasets import Dataset
 from ..erm import ERM
 
@@ -18,13 +19,31 @@ LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic", "squared", "hu
           "epsilon_insensitive")  # fmt: skip
 PENALTIES = ("l2", "l1", "elasticnet")
 
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+class Origin(TypedDict):
+    """What every JSON output says of its data."""
+
+    name: str
+    source: str
+    stand_in: bool
+    n: int
+    d: int
+    nonzeros: int
+
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]
     """Positive numbers with commas between them."""
 
     name = "numbers"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+    def convert(
+        self,
+        value: str | tuple[float, ...],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[float, ...]:
         if isinstance(value, tuple):
             return value
         try:
@@ -44,7 +63,12 @@ class Names(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, known: Callable[[], tuple[str, ...]]) -> None:
         self.known = known
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+    def convert(
+        self,
+        value: str | tuple[str, ...],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, ...]:
         if isinstance(value, tuple):
             return value
         given = tuple(part.strip() for part in value.split(","))
@@ -61,10 +85,10 @@ seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_defaul
                     help="The same seed gives the same result.")  # fmt: skip
 
 
-def problem_options(default_loss: str | None) -> Callable[[Any], Any]:
+def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
     """--loss, --penalty, --l1-ratio"""
 
-    def add(command: Any) -> Any:
+    def add(command: Command) -> Command:
         for option in (
             click.option("--l1-ratio", type=click.FloatRange(0, 1), default=0.5, show_default=True,
                          help="Share of L1 in elasticnet."),
@@ -87,7 +111,7 @@ def make_problem(
     alpha: float,
     l1_ratio: float,
     intercept: bool = False,
-) -> tuple[ERM, Any]:
+) -> tuple[ERM, Array | None]:
     """(problem, classes): labels are mapped to -1 and 1 if the loss wants two classes."""
     classes = None
     if losses.by_name(loss).margin:
@@ -109,19 +133,19 @@ def describe(data: Dataset) -> str:
     return f"{data}: {n:,} samples, {d:,} features, {data.nonzeros:,} nonzeros"
 
 
-def origin(data: Dataset) -> dict[str, Any]:
+def origin(data: Dataset) -> Origin:
     """What every JSON output says of its data."""
     n, d = data.shape
     return {"name": data.name, "source": data.source, "stand_in": data.stand_in, "n": n, "d": d,
             "nonzeros": data.nonzeros}  # fmt: skip
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """JSON as the standard has it: what is not finite is null."""
     click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

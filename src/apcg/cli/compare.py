@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -82,7 +81,7 @@ def compare(
     if not methods:
         raise DataError("none of the methods applies to this loss and penalty.")
     runs: dict[float, dict[str, Solution]] = {}
-    rows: list[dict[str, Any]] = []
+    rows: list[comparison.Row] = []
     interrupted = False
     for a in alpha:
         cell = problem.with_alpha(a)
@@ -96,7 +95,8 @@ def compare(
             break
     written = _draw(found, problem, runs, out, bound) if plot else []
     if as_json:
-        facts = {"data": common.origin(found), "loss": loss, "penalty": penalty, "seed": seed}
+        facts: dict[str, object] = {"data": common.origin(found), "loss": loss}
+        facts |= {"penalty": penalty, "seed": seed}
         facts |= {"max_passes": max_passes, "runs": rows, "plots": written}
         common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
     elif written:
@@ -104,7 +104,7 @@ def compare(
     return 130 if interrupted else 0
 
 
-def _print(alpha: float, rows: list[dict[str, Any]], max_passes: int) -> None:
+def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     gaps = [f"{g:g}" for g in comparison.GAPS]
     head = ["passes (seconds) to a gap of", *gaps, "P(w)", "gap at the end"]
     lines = []
@@ -125,13 +125,13 @@ def _draw(
     data: Dataset, problem: ERM, runs: dict[float, dict[str, Solution]], out: Path, bound: bool
 ) -> list[str]:
     """The gap against passes and against seconds, a column for each lambda."""
-    panels: dict[tuple[str, str], dict[str, Any]] = {}
+    panels: dict[tuple[str, str], plots.Panel] = {}
     rows = ["", " "]  # passes, seconds: the axes say it
     for alpha, found in runs.items():
         traces = {name: r.trace for name, r in found.items() if len(r.trace)}
         cell, column = problem.with_alpha(alpha), plots.lambda_label(alpha)
         promised = partial(theory.dual_bound, cell) if bound and cell.mu > 0 else None
-        common_to_both = {"traces": traces, "y": "gap", "log_x": True}
+        common_to_both: plots.Panel = {"traces": traces, "y": "gap", "log_x": True}
         panels[rows[0], column] = {**common_to_both, "bound": promised}
         panels[rows[1], column] = {**common_to_both, "x": "seconds"}
     try:

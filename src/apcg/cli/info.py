@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import click
 import numpy as np
@@ -17,6 +17,37 @@ from ..methods.plan import Watch
 from . import common
 
 METHODS = ("apcg", "sdca", "afg")
+
+
+class Takes(TypedDict):
+    """What `auto` would do."""
+
+    side: str
+    method: str
+    newton_passes: float | None
+
+
+class ForAlpha(TypedDict):
+    """How hard the problem is for one lambda."""
+
+    alpha: float
+    condition_number: float
+    promised_passes: dict[str, float]
+    auto: Takes
+
+
+class Facts(TypedDict):
+    """What is found. Where the labels do not suit the loss, a note is all that follows them."""
+
+    sparsity: float
+    row_norms: dict[str, float]
+    R: float
+    labels: NotRequired[dict[str, float]]
+    loss: NotRequired[str]
+    penalty: NotRequired[str]
+    epsilon: NotRequired[float]
+    alphas: NotRequired[list[ForAlpha]]
+    note: NotRequired[str]
 
 
 @click.command()
@@ -64,11 +95,14 @@ def info(
         facts["alphas"] = [_for_alpha(problem.with_alpha(a), epsilon) for a in alpha]
     except DataError as error:
         facts["note"] = str(error)
-    common.print_json(facts) if as_json else _print(found, facts)
+    if as_json:
+        common.print_json({**common.origin(found), **facts})
+    else:
+        _print(found, facts)
 
 
-def auto_takes(problem: ERM) -> dict[str, Any]:
-    """The side that `method="auto"` starts on, and what Newton's method costs, in passes as long.
+def auto_takes(problem: ERM) -> Takes:
+    """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
 
     It leaves the dual for Newton's method on the primal when the dual turns out to need more.
     """
@@ -78,10 +112,10 @@ def auto_takes(problem: ERM) -> dict[str, Any]:
     return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
 
 
-def _facts(data: Dataset) -> dict[str, Any]:
+def _facts(data: Dataset) -> Facts:
     n, d = data.shape
     norms = np.sqrt(by_row(data.X, "X").squared_norms())
-    facts = common.origin(data) | {
+    facts: Facts = {
         "sparsity": data.nonzeros / (n * d),
         "row_norms": {"min": norms.min(), "mean": norms.mean(), "max": norms.max()},
         "R": norms.max(),
@@ -98,7 +132,7 @@ def _facts(data: Dataset) -> dict[str, Any]:
     return facts
 
 
-def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
+def _for_alpha(problem: ERM, epsilon: float) -> ForAlpha:
     # nothing is promised for penalties and losses without strong convexity or smoothness
     promised = dict.fromkeys(METHODS, float("inf"))
     if problem.dual_form:
@@ -111,7 +145,7 @@ def _for_alpha(problem: ERM, epsilon: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(data: Dataset, facts: dict[str, Any]) -> None:
+def _print(data: Dataset, facts: Facts) -> None:
     norms = facts["row_norms"]
     click.echo(common.describe(data))
     click.echo(f"file       {data.source}{' (a stand-in, not the real one)' * data.stand_in}")
@@ -140,7 +174,7 @@ def _print(data: Dataset, facts: dict[str, Any]) -> None:
     click.echo(common.table(head, rows))
 
 
-def _auto(takes: dict[str, Any]) -> str:
+def _auto(takes: Takes) -> str:
     newton = takes["newton_passes"]
     if newton is None or not math.isfinite(newton):
         return f"the {takes['side']}"

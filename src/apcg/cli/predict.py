@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 
 from .. import datasets
+from .._types import Array
 from ..model import LinearModel
 from . import common
 
@@ -55,19 +55,19 @@ def predict(model: Path, data: str, what: str | None, seed: int, as_json: bool) 
     click.echo("\n]}")
 
 
-def _predictions(model: LinearModel, data: str, what: str) -> Iterator[Any]:
+def _predictions(model: LinearModel, data: str, what: str) -> Iterator[Array]:
     for X in datasets.batches(data, model.n_features, bool(model.zero_based)):
         yield np.asarray(getattr(model, what)(X))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A number as short as it can be without loss: 1, not 1.0."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return json.dumps(value)

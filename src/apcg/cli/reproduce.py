@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import click
 from tqdm import tqdm
@@ -106,7 +105,11 @@ def reproduce(
 
 
 def _tell(
-    sets: list[Any], cells: list[paper.Cell], files: list[str], interrupted: bool, as_json: bool
+    sets: list[datasets.Dataset],
+    cells: list[paper.Cell],
+    files: list[str],
+    interrupted: bool,
+    as_json: bool,
 ) -> None:
     claims = report.claims(cells)
     if as_json:

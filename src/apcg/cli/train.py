@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import click
 import numpy as np
@@ -16,6 +16,52 @@ from ..methods import registry
 from ..model import LinearModel
 from ..result import Solution
 from . import common
+
+
+class Certified(TypedDict):
+    """The certificate: the optimum is between `dual` and `primal`."""
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float | None
+    converged: bool
+
+
+class Scores(TypedDict):
+    """How good the predictions are, by `measure`."""
+
+    measure: str
+    train: float
+    test: NotRequired[float]
+
+
+class Trained(TypedDict):
+    """How a model was trained, as its file has it."""
+
+    data: common.Origin
+    penalty: str
+    alpha: float
+    l1_ratio: float | None
+    method: str
+    side: str
+    tol: float
+    seed: int
+    certificate: Certified
+    passes: int
+    seconds: float
+    status: str
+    message: str
+    nonzero_weights: int
+    intercept: float
+
+
+class Facts(Trained):
+    """All that is printed."""
+
+    loss: str
+    scores: Scores
+    model: str | None
 
 
 @click.command()
@@ -97,11 +143,12 @@ def train(
         click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
     r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
               random_state=seed, verbose=1)  # fmt: skip
-    facts = _facts(found, r, penalty, alpha, l1_ratio, tol, seed)
-    model = LinearModel(r.w, classes, loss, r.intercept, zero_based=found.zero_based, facts=facts)
+    trained = _trained(found, r, penalty, alpha, l1_ratio, tol, seed)
+    model = LinearModel(r.w, classes, loss, r.intercept, zero_based=found.zero_based, facts=trained)
     if out is not None:
         model.save(out)
-    facts |= {"loss": loss, "scores": _scores(model, found, test), "model": out and str(out)}
+    scores, path = _scores(model, found, test), None if out is None else str(out)
+    facts: Facts = {**trained, "loss": loss, "scores": scores, "model": path}
     common.print_json(facts) if as_json else _print(found, test, facts)
     if r.status.code == "interrupted":
         return 130
@@ -114,9 +161,9 @@ def _check_writable(out: Path | None) -> None:
         raise DataError(f"{out} cannot be written: there is no writable folder {out.parent}.")
 
 
-def _facts(
+def _trained(
     data: Dataset, r: Solution, penalty: str, alpha: float, l1_ratio: float, tol: float, seed: int
-) -> dict[str, Any]:
+) -> Trained:
     return {
         "data": common.origin(data),
         "penalty": penalty,
@@ -138,15 +185,15 @@ def _facts(
     }  # fmt: skip
 
 
-def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> dict[str, Any]:
+def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> Scores:
     name, value = model.score(data.X, data.y)
-    scores = {"measure": name, "train": value}
+    scores: Scores = {"measure": name, "train": value}
     if test is not None:
         scores["test"] = model.score(test.X, test.y)[1]
     return scores
 
 
-def _print(data: Dataset, test: Dataset | None, facts: dict[str, Any]) -> None:
+def _print(data: Dataset, test: Dataset | None, facts: Facts) -> None:
     c, scores = facts["certificate"], facts["scores"]
     click.echo(
         f"solved       by {facts['method']} on the {facts['side']}, {facts['passes']} passes, "

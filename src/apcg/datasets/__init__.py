@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._validation import is_sparse
+from .._types import Array, Stored
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder
 from .errors import DataError
@@ -43,8 +42,8 @@ class Dataset:
     zero_based  whether the file counts features from 0; None if it does not count them
     """
 
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
+    X: Stored = field(repr=False)
+    y: Array | None = field(repr=False)
     name: str
     source: str
     stand_in: bool = False
@@ -58,7 +57,7 @@ class Dataset:
     @property
     def nonzeros(self) -> int:
         """How many entries of X are not zero."""
-        values = self.X.data if is_sparse(self.X) else self.X
+        values = self.X if isinstance(self.X, np.ndarray) else self.X.data
         return int(np.count_nonzero(values))
 
     def __str__(self) -> str:
@@ -116,7 +115,7 @@ def load(
     return found
 
 
-def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Any]:
+def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Stored]:
     """The X of a data set in pieces, so that a file of any size, or a pipe, can be read through."""
     text = str(data)
     if not _is_input(text):
@@ -162,7 +161,7 @@ def _file(source: str, name: str, n_features: int | None, zero_based: bool | Non
     return Dataset(X, rows.y, name, shown, zero_based=counted)
 
 
-def _cached(path: Path, raw: Any) -> libsvm.Parsed:
+def _cached(path: Path, raw: io.BufferedReader) -> libsvm.Parsed:
     """The rows of a file, from the cache if they are there, else put there."""
     found = cache.load(path)
     if found is None:
@@ -175,18 +174,18 @@ def _cached(path: Path, raw: Any) -> libsvm.Parsed:
     return libsvm.Parsed(**arrays, zero_based=facts["zero_based"])
 
 
-def _is_zip(raw: Any) -> bool:
-    return bool(raw.peek(4)[:4] == b"PK\x03\x04")
+def _is_zip(raw: io.BufferedReader) -> bool:
+    return raw.peek(4)[:4] == b"PK\x03\x04"
 
 
-def _npz(raw: Any, shown: str) -> tuple[Any, Any]:
+def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:
     """X and y (None if there is none) of an .npz file; nothing in it is unpickled."""
-    parts: dict[str, Any] = {}
+    parts: dict[str, Array] = {}
     file = raw if raw.seekable() else io.BytesIO(raw.read())
     try:
         with np.load(file, allow_pickle=False) as archive:
             parts = {key: archive[key] for key in archive.files}
-        X = parts.pop("X", None)
+        X: Stored | None = parts.pop("X", None)
         if X is None:
             X = sp.csr_array(
                 (parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])
@@ -202,7 +201,7 @@ def _npz(raw: Any, shown: str) -> tuple[Any, Any]:
         raise DataError(
             f"X of {shown} has shape {X.shape} and type {X.dtype}; expected a matrix of numbers."
         )
-    if not np.isfinite(X.data if is_sparse(X) else X).all():
+    if not np.isfinite(X if isinstance(X, np.ndarray) else X.data).all():
         raise DataError(f"X of {shown} has entries that are not finite; remove or impute them.")
     y = parts.get("y")
     if y is not None and y.shape != X.shape[:1]:

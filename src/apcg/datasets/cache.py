@@ -14,12 +14,22 @@ import tempfile
 import warnings
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
+from .._types import Array
+
 FORMAT = 1
 HEADER = "header.json"
+
+
+class Told(TypedDict):
+    """What a header says of an array."""
+
+    dtype: str
+    shape: list[int]
+    crc32: int
 
 
 def folder() -> Path:
@@ -38,7 +48,7 @@ def entry(source: Path) -> Path:
     return folder() / "parsed" / f"{source.name}-{hashlib.sha256(full.encode()).hexdigest()[:12]}"
 
 
-def store(source: Path, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+def store(source: Path, arrays: dict[str, Array], facts: dict[str, bool]) -> None:
     """Write an entry; a folder that cannot be written to is only worth a warning."""
     target = entry(source)
     try:
@@ -66,7 +76,7 @@ def store(source: Path, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
         )
 
 
-def load(source: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def load(source: Path) -> tuple[dict[str, Array], dict[str, bool]] | None:
     """(arrays, facts) of an entry that belongs to the source as it is now, or None.
 
     An entry that is damaged is named in a warning and removed.
@@ -90,22 +100,21 @@ def load(source: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
         return None
 
 
-def _identity(source: Path) -> dict[str, Any]:
+def _identity(source: Path) -> dict[str, str | int]:
     stat = source.stat()
     return {"path": str(source.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
 
 
-def _describe(array: Any) -> dict[str, Any]:
+def _describe(array: Array) -> Told:
     return {"dtype": array.dtype.str, "shape": list(array.shape), "crc32": _checksum(array)}
 
 
-def _checksum(array: Any) -> int:
-    raw: Any = np.ascontiguousarray(array).view(np.uint8)
-    return zlib.crc32(raw)
+def _checksum(array: Array) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 
-def _checked(path: Path, told: dict[str, Any]) -> Any:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+def _checked(path: Path, told: Told) -> Array:
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if _describe(array) != told:
         raise ValueError(f"{path.name} is not what the header says")
     return array

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import _validation as validate
+from .._types import Array, Seed, Stored
+from .._validation import Index, Mask, Vector
 
+#: X and y.
+Labelled: TypeAlias = tuple[Stored, Vector]
 #: Numbers that are drawn at a time.
 _BLOCK = 1 << 22
 
@@ -22,8 +26,8 @@ def text_like(
     *,
     condition: float | None = None,
     noise: float = 0.5,
-    random_state: Any = 0,
-) -> tuple[Any, Any]:
+    random_state: Seed = 0,
+) -> tuple[sp.csr_array, Vector]:
     """Like text: sparse rows of unit norm, few frequent features and many rare ones, noisy labels.
 
     Parameters
@@ -58,21 +62,21 @@ def text_like(
     exponent = math.log(condition) / math.log(d) if d > 1 else 0.0
     logits = -exponent * np.log(np.arange(1, d + 1))
     columns = _distinct(rng, n, k, logits)
-    values: Any = rng.exponential(1.0, (n, k)) + 1e-3  # away from zero
+    values = rng.exponential(1.0, (n, k)) + 1e-3  # away from zero
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     index = np.int32 if n * k < 2**31 else np.int64
-    indptr = np.arange(0, n * k + 1, k, dtype=index)
+    indptr: Array = np.arange(0, n * k + 1, k, dtype=index)
     X = sp.csr_array((values.ravel(), columns.ravel().astype(index), indptr), shape=(n, d))
     y = np.where(X @ rng.standard_normal(d) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
     return X, y
 
 
-def _blocks(rows: Any, width: int) -> list[Any]:
+def _blocks(rows: Index, width: int) -> list[Index]:
     """Rows in blocks of at most about _BLOCK numbers, `width` a row."""
     return np.array_split(rows, max(1, -(-rows.size * width // _BLOCK)))
 
 
-def _distinct(rng: np.random.Generator, rows: int, k: int, logits: Any) -> Any:
+def _distinct(rng: np.random.Generator, rows: int, k: int, logits: Vector) -> Array:
     """k different features a row, drawn one after the other by their frequencies; sorted.
 
     A few draws for each one wanted are enough for nearly all rows, the repeats left out; what is
@@ -97,7 +101,9 @@ def _distinct(rng: np.random.Generator, rows: int, k: int, logits: Any) -> Any:
     return np.sort(chosen, axis=1)
 
 
-def _draw(rng: np.random.Generator, chosen: Any, rows: Any, draws: int, cumulative: Any) -> Any:
+def _draw(
+    rng: np.random.Generator, chosen: Array, rows: Index, draws: int, cumulative: Vector
+) -> Mask:
     """Fill the rows whose draws have enough different features; which they are."""
     k = chosen.shape[1]
     drawn = np.searchsorted(cumulative, rng.random((rows.size, draws)), side="right")
@@ -107,13 +113,13 @@ def _draw(rng: np.random.Generator, chosen: Any, rows: Any, draws: int, cumulati
     again = np.zeros_like(drawn, dtype=bool)
     np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
     different = np.cumsum(~again, axis=1)
-    enough = different[:, -1] >= k
+    enough: Mask = different[:, -1] >= k
     taken = (~again & (different <= k))[enough]
     chosen[rows[enough]] = drawn[enough][taken].reshape(-1, k)
     return enough
 
 
-def _breast_cancer() -> tuple[Any, Any]:
+def _breast_cancer() -> Labelled:
     """569 samples, 30 features, standardised."""
     from sklearn.datasets import load_breast_cancer
 
@@ -121,7 +127,7 @@ def _breast_cancer() -> tuple[Any, Any]:
     return (X - X.mean(axis=0)) / X.std(axis=0), y.astype(float)
 
 
-def _digits() -> tuple[Any, Any]:
+def _digits() -> Labelled:
     """1,797 images of 8 x 8 in [0, 1]: an eight or not."""
     from sklearn.datasets import load_digits
 
@@ -129,7 +135,7 @@ def _digits() -> tuple[Any, Any]:
     return X / 16, np.where(y == 8, 1.0, -1.0)
 
 
-def _diabetes() -> tuple[Any, Any]:
+def _diabetes() -> Labelled:
     """442 patients, 10 features; a real target, standardised."""
     from sklearn.datasets import load_diabetes
 
@@ -138,7 +144,7 @@ def _diabetes() -> tuple[Any, Any]:
 
 
 #: Data sets that need no file: scikit-learn's, and a generated one.
-BUILT_IN: dict[str, Callable[[], tuple[Any, Any]]] = {
+BUILT_IN: dict[str, Callable[[], Labelled]] = {
     "breast_cancer": _breast_cancer,
     "digits": _digits,
     "diabetes": _diabetes,

@@ -16,37 +16,50 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._types import Array
 from .errors import DataError
 
 #: Bytes of text that are parsed at a time.
 PIECE = 1 << 24
 #: The same, where the rows are handed on piece by piece.
 BATCH = 1 << 20
-_OPENERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError)
+
+
+class Stream(Protocol):
+    """Bytes to be read, as a file or a decompressor gives them."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many, or what is left."""
+
+    def read1(self, size: int, /) -> bytes:
+        """At most so many, as soon as there are any."""
 
 
 @dataclass
 class Parsed:
     """Rows in CSR form, indices from 0, and their labels: numbers or words."""
 
-    data: Any
-    indices: Any
-    indptr: Any
-    y: Any
+    data: Array
+    indices: Array
+    indptr: Array
+    y: Array
     zero_based: bool = True  # whether the file counted from 0 (or cannot be known not to)
 
 
 @contextlib.contextmanager
-def opened(source: Path | str) -> Iterator[Any]:
+def opened(source: Path | str) -> Iterator[io.BufferedReader]:
     """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into."""
     if source == "-":
-        yield sys.stdin.buffer
+        stream = sys.stdin.buffer
+        if not isinstance(stream, io.BufferedReader):
+            raise DataError("standard input is not a stream of bytes; give a file.")
+        yield stream
         return
     try:
         file = Path(source).open("rb")  # noqa: SIM115  closed below
@@ -56,17 +69,20 @@ def opened(source: Path | str) -> Iterator[Any]:
         yield file
 
 
-def decompressed(raw: Any) -> Any:
+def decompressed(raw: io.BufferedReader) -> Stream:
     """A stream on top of `raw`, compressed or not as its first bytes say."""
     head = raw.peek(6)[:6]
-    for magic, opener in _OPENERS.items():
-        if head.startswith(magic):
-            return opener(raw, "rb")
+    if head.startswith(b"BZh"):
+        return bz2.open(raw, "rb")
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.open(raw, "rb")
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return lzma.open(raw, "rb")
     return raw
 
 
 def pieces(
-    stream: Any, name: str, *, size: int = PIECE, at_once: bool = False
+    stream: Stream, name: str, *, size: int = PIECE, at_once: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, whole lines). `at_once`: as soon as there are any."""
     read = stream.read1 if at_once else stream.read
@@ -134,7 +150,7 @@ class Parser:
         return f"{self.name}: lines {line} to {last} are not LIBSVM text (label index:value ...)."
 
 
-def read(raw: Any, name: str) -> Parsed:
+def read(raw: io.BufferedReader, name: str) -> Parsed:
     """All rows of an opened file."""
     parser, text = Parser(name), pieces(decompressed(raw), name)
     parts = [rows for piece in text if (rows := parser(*piece)) is not None]
@@ -144,8 +160,8 @@ def read(raw: Any, name: str) -> Parsed:
 
 
 def batches(
-    raw: Any, name: str, n_features: int, zero_based: bool, *, at_once: bool
-) -> Iterator[Any]:
+    raw: io.BufferedReader, name: str, n_features: int, zero_based: bool, *, at_once: bool
+) -> Iterator[sp.csr_array]:
     """Rows as CSR arrays, a piece at a time, for whoever knows the number of features."""
     parser = Parser(name)
     for line, text in pieces(decompressed(raw), name, size=BATCH, at_once=at_once):
@@ -185,7 +201,9 @@ def join(parts: list[Parsed]) -> Parsed:
     )
 
 
-def matrix(rows: Parsed, n_features: int | None, zero_based: bool | None, name: str) -> Any:
+def matrix(
+    rows: Parsed, n_features: int | None, zero_based: bool | None, name: str
+) -> sp.csr_array:
     """The rows as a CSR array, where the caller may know the features and how they are counted."""
     if rows.zero_based and zero_based is False and rows.indices.size:
         raise DataError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -13,15 +13,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import losses
-from .._validation import Vector
+from .._types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
+from .._validation import Index, Vector
 from ..erm import ERM
+from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
 LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic")
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: Classifier) -> bool:
     loss = estimator.loss
     if loss == "logistic" or isinstance(loss, losses.Logistic):
         return True
@@ -31,18 +33,21 @@ def _has_probabilities(estimator: Any) -> bool:
 class Classifier(LinearClassifierMixin, Linear):
     """What `APCGClassifier` and its CV form share."""
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+    def _validated(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Stored, Array, Index, Vector | None]:
         """X, the classes, the number of each sample's class, and weights or None."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        samples, labels = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+        weights = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            weights = _check_sample_weight(
+                sample_weight, samples, dtype=np.float64, ensure_non_negative=True
             )
-        return X, classes, codes, sample_weight
+        return samples, classes, codes, weights
 
-    def _weights(self, classes: Any, codes: Any, weights: Vector | None) -> Vector | None:
+    def _weights(self, classes: Array, codes: Index, weights: Vector | None) -> Vector | None:
         """The weights of the samples times those of their classes; None if all are 1.
 
         "balanced" counts samples by their weights, so that weights still equal repetition.
@@ -57,7 +62,7 @@ class Classifier(LinearClassifierMixin, Linear):
             each = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         return np.asarray(each[codes] if weights is None else each[codes] * weights)
 
-    def _check_classes(self, classes: Any, codes: Any, weights: Vector | None) -> None:
+    def _check_classes(self, classes: Array, codes: Index, weights: Vector | None) -> None:
         present = np.bincount(codes, weights, minlength=len(classes)) > 0
         if present.sum() < 2:
             raise ValueError(
@@ -72,9 +77,9 @@ class Classifier(LinearClassifierMixin, Linear):
 
     def _plan(
         self,
-        X: Any,
-        classes: Any,
-        codes: Any,
+        X: Stored,
+        classes: Array,
+        codes: Index,
         weights: Vector | None,
         alpha: float,
         base: ERM | None = None,
@@ -89,7 +94,7 @@ class Classifier(LinearClassifierMixin, Linear):
         problems = [first, *(first.with_labels(y, weights) for y in labels[1:])]
         names = [f"class {classes[k]!s} against the rest" for k in positive]
 
-        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+        def describe(answers: Sequence[Answer]) -> dict[str, Array]:
             return {
                 "classes_": classes,
                 "coef_": np.array([r.w for r in answers]),
@@ -100,7 +105,7 @@ class Classifier(LinearClassifierMixin, Linear):
         return Plan(problems, names, describe)
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """The probabilities of the classes, for loss="logistic" only.
 
         With more than two classes those of one against the rest, scaled to sum to one.
@@ -113,10 +118,11 @@ class Classifier(LinearClassifierMixin, Linear):
         -------
         array of shape (n_samples, n_classes), in the order of `classes_`
         """
-        return self._predict_proba_lr(X)
+        shares: Array = self._predict_proba_lr(X)
+        return shares
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: MatrixLike) -> Array:
         """The logarithm of `predict_proba`.
 
         Parameters
@@ -127,11 +133,14 @@ class Classifier(LinearClassifierMixin, Linear):
         -------
         array of shape (n_samples, n_classes), in the order of `classes_`
         """
-        scores = self.decision_function(X)
+        scores: Array = self.decision_function(X)
+        logs: Array
         if scores.ndim == 1:
-            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
-        each = -np.logaddexp(0.0, -scores)
-        return each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+            logs = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        else:
+            each = -np.logaddexp(0.0, -scores)
+            logs = each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+        return logs
 
 
 class APCGClassifier(Classifier):
@@ -209,9 +218,9 @@ class APCGClassifier(Classifier):
 
     def __init__(
         self,
-        loss: Any = "smoothed_hinge",
+        loss: str | losses.Loss = "smoothed_hinge",
         *,
-        penalty: Any = "l2",
+        penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
         gamma: float = 1.0,
@@ -219,9 +228,9 @@ class APCGClassifier(Classifier):
         tol: float = 1e-6,
         max_epochs: int = 1000,
         method: str = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeights | str | None = None,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -241,7 +250,9 @@ class APCGClassifier(Classifier):
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> APCGClassifier:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> APCGClassifier:
         """Train.
 
         Parameters

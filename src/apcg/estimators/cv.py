@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .. import losses
+from .._types import Array, ClassWeights, MatrixLike, Seed
+from .._validation import Index
+from ..penalties import Penalty
 from .classifier import Classifier
 from .progress import with_callbacks
 from .regressor import Regressor
 from .search import Search
+
+#: The rows of a fold: to train on, and held out.
+Split: TypeAlias = tuple[Index, Index]
+#: scorer(estimator, X, y), or the name of one of scikit-learn's.
+Scoring: TypeAlias = Callable[..., float] | str
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn."""
+
+    def split(self, X: Array, y: Array, groups: ArrayLike | None = None) -> Iterable[Split]:
+        """The folds."""
 
 
 class APCGClassifierCV(Search, Classifier):
@@ -57,20 +75,20 @@ class APCGClassifierCV(Search, Classifier):
 
     def __init__(
         self,
-        loss: Any = "smoothed_hinge",
+        loss: str | losses.Loss = "smoothed_hinge",
         *,
-        penalty: Any = "l2",
-        alphas: Any = 15,
+        penalty: str | Penalty = "l2",
+        alphas: ArrayLike = 15,
         l1_ratio: float = 0.5,
         gamma: float = 1.0,
         fit_intercept: bool = True,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: int | Splitter | Iterable[Split] | None = None,
+        scoring: Scoring | None = None,
         tol: float = 1e-6,
         max_epochs: int = 1000,
         method: str = "auto",
-        class_weight: Any = None,
-        random_state: Any = None,
+        class_weight: ClassWeights | str | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -91,7 +109,13 @@ class APCGClassifierCV(Search, Classifier):
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> APCGClassifierCV:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        **params: object,
+    ) -> APCGClassifierCV:
         """Choose alpha and train.
 
         Parameters
@@ -107,7 +131,7 @@ class APCGClassifierCV(Search, Classifier):
         self._search(X, classes[codes], (classes, codes), weights, params)
         return self
 
-    def _part(self, target: tuple[Any, ...], train: Any) -> tuple[Any, ...]:
+    def _part(self, target: tuple[Array, Index], train: Index) -> tuple[Array, Index]:
         """The classes that are in the fold; others have weight zero there, and any code."""
         classes, codes = target
         present = np.unique(codes[train])
@@ -158,20 +182,20 @@ class APCGRegressorCV(Search, Regressor):
 
     def __init__(
         self,
-        loss: Any = "squared",
+        loss: str | losses.Loss = "squared",
         *,
-        penalty: Any = "l2",
-        alphas: Any = 15,
+        penalty: str | Penalty = "l2",
+        alphas: ArrayLike = 15,
         l1_ratio: float = 0.5,
         delta: float = 1.35,
         epsilon: float = 0.1,
         fit_intercept: bool = True,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: int | Splitter | Iterable[Split] | None = None,
+        scoring: Scoring | None = None,
         tol: float = 1e-6,
         max_epochs: int = 1000,
         method: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -192,7 +216,13 @@ class APCGRegressorCV(Search, Regressor):
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> APCGRegressorCV:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        **params: object,
+    ) -> APCGRegressorCV:
         """Choose alpha and train.
 
         Parameters

@@ -34,7 +34,7 @@ def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Lo
             raise ValueError(f"loss must be of {kind}, got {loss!r}.")
         return loss
     name = check.choice(loss, "loss", known)
-    made = {
+    made: dict[str, Callable[[], losses.Loss]] = {
         "smoothed_hinge": lambda: losses.SmoothedHinge(parameters["gamma"]),
         "huber": lambda: losses.Huber(parameters["delta"]),
         "epsilon_insensitive": lambda: losses.EpsilonInsensitive(parameters["epsilon"]),

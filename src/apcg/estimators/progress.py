@@ -3,20 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, TypeVar
+
+from .._types import MatrixLike, Stored
+from .._validation import Vector
 
 __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # before scikit-learn 1.9
+    _with_callbacks = None
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's: there are no callbacks."""
 
-    def with_callbacks(method: Any) -> Any:
-        """Stands in for scikit-learn's: the method as it is."""
+
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+def with_callbacks(method: Method) -> Method:
+    """`fit` as scikit-learn's callbacks want it; as it is, if there are none."""
+    if _with_callbacks is None:
         return method
+    wrapped: Method = _with_callbacks(method)
+    return wrapped
+
+
+class Context(Protocol):
+    """A task as scikit-learn's callbacks know it."""
+
+    def call_on_fit_task_begin(self, *, estimator: object, **told: object) -> object:
+        """Tell them that it begins."""
+
+    def call_on_fit_task_end(
+        self,
+        *,
+        estimator: object,
+        reconstruction_attributes: Callable[[], dict[str, object]] | None,
+        **told: object,
+    ) -> object:
+        """Tell them that it ends; true if one wants to stop."""
+
+    def subcontext(self, *, task_name: str, max_subtasks: int) -> Context:
+        """A part of it."""
+
+
+class Watched(Protocol):
+    """An estimator that may have callbacks."""
+
+    def _init_callback_context(self, *, max_subtasks: int) -> Context: ...
 
 
 class Task:
@@ -26,13 +63,22 @@ class Task:
     alpha). Subtasks are made in one thread, and may run in many.
     """
 
-    def __init__(self, estimator: Any, context: Any, told: dict[str, Any]) -> None:
+    def __init__(
+        self, estimator: Watched, context: Context | None, told: dict[str, object]
+    ) -> None:
         self._estimator, self._context, self._told = estimator, context, told
         if context is not None:
             context.call_on_fit_task_begin(estimator=estimator, **told)
 
     @classmethod
-    def root(cls, estimator: Any, subtasks: int, X: Any, y: Any, weights: Any) -> Task:
+    def root(
+        cls,
+        estimator: Watched,
+        subtasks: int,
+        X: Stored,
+        y: MatrixLike,
+        weights: Vector | None,
+    ) -> Task:
         """The task that is `fit` itself."""
         if not getattr(estimator, "_skl_callbacks", None):
             return cls(estimator, None, {})
@@ -50,7 +96,7 @@ class Task:
         context = self._context.subcontext(task_name=name, max_subtasks=subtasks)
         return Task(self._estimator, context, self._told)
 
-    def end(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
+    def end(self, fitted: Callable[[], dict[str, object]] | None = None) -> bool:
         """Whether a callback wants to stop; `fitted` makes the attributes to predict with."""
         if self._context is None:
             return False

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .. import losses
+from .._types import Answer, Array, MatrixLike, Seed, Stored
 from .._validation import Vector
 from ..erm import ERM
+from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
@@ -21,19 +24,22 @@ LOSSES = ("squared", "huber", "epsilon_insensitive")
 class Regressor(RegressorMixin, Linear):
     """What `APCGRegressor` and its CV form share."""
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Vector, Any]:
+    def _validated(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Stored, Vector, Vector | None]:
         """X, y and weights or None."""
-        X, y = validate_data(
+        samples, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
         )
+        weights = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            weights = _check_sample_weight(
+                sample_weight, samples, dtype=np.float64, ensure_non_negative=True
             )
-        return X, np.asarray(y, dtype=np.float64), sample_weight
+        return samples, np.asarray(labels, dtype=np.float64), weights
 
     def _plan(
-        self, X: Any, y: Vector, weights: Vector | None, alpha: float, base: ERM | None = None
+        self, X: Stored, y: Vector, weights: Vector | None, alpha: float, base: ERM | None = None
     ) -> Plan:
         """The problem; if there is an intercept, with the mean taken from y.
 
@@ -43,7 +49,7 @@ class Regressor(RegressorMixin, Linear):
         known = weights if weights is not None and weights.any() else None
         offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
 
-        def describe(answers: Sequence[Any]) -> dict[str, Any]:
+        def describe(answers: Sequence[Answer]) -> dict[str, Array]:
             (r,) = answers
             return {
                 "coef_": np.array(r.w),
@@ -54,7 +60,7 @@ class Regressor(RegressorMixin, Linear):
         problem = self._problem(X, y - offset, weights, loss, alpha, base)
         return Plan([problem], ["regression"], describe, offset)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> Vector:
         """The predictions X w + b.
 
         Parameters
@@ -66,8 +72,10 @@ class Regressor(RegressorMixin, Linear):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        return np.ravel(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+        samples = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        linear = np.ravel(safe_sparse_dot(samples, self.coef_.T, dense_output=True))
+        z: Vector = linear + self.intercept_
+        return z
 
 
 class APCGRegressor(Regressor):
@@ -137,9 +145,9 @@ class APCGRegressor(Regressor):
 
     def __init__(
         self,
-        loss: Any = "squared",
+        loss: str | losses.Loss = "squared",
         *,
-        penalty: Any = "l2",
+        penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
         delta: float = 1.35,
@@ -149,7 +157,7 @@ class APCGRegressor(Regressor):
         max_epochs: int = 1000,
         method: str = "auto",
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -167,7 +175,9 @@ class APCGRegressor(Regressor):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> APCGRegressor:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> APCGRegressor:
         """Train.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -15,6 +15,20 @@ from ..result import Solution
 GAPS = (1e-3, 1e-6, 1e-9)
 
 
+class Row(TypedDict):
+    """What a method did with a problem; `passes` and `seconds` to each gap, None if not reached."""
+
+    alpha: float
+    method: str
+    passes: dict[str, float | None]
+    seconds: dict[str, float | None]
+    primal: float
+    dual: float
+    gap: float
+    epochs: int
+    status: str
+
+
 def run(
     problem: ERM,
     methods: Iterable[str],
@@ -22,7 +36,7 @@ def run(
     passes: int,
     tol: float,
     seed: int | None = 0,
-    callback: Callable[[Any], Any] | None = None,
+    callback: Callable[[object], object] | None = None,
     verbose: int = 0,
 ) -> tuple[dict[str, Solution], bool]:
     """(answers, whether it was interrupted): each method from zero with the same seed.
@@ -71,9 +85,9 @@ def cost(solution: Solution, gap: float) -> tuple[float, float] | None:
     return float(trace["epoch"][reached[0]]), float(trace["seconds"][reached[0]])
 
 
-def summary(problem: ERM, found: dict[str, Solution]) -> list[dict[str, Any]]:
+def summary(problem: ERM, found: dict[str, Solution]) -> list[Row]:
     """A row for each method, for tables and JSON."""
-    rows = []
+    rows: list[Row] = []
     for method, r in found.items():
         costs = {f"{gap:g}": cost(r, gap) for gap in GAPS}
         rows.append(

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from .. import datasets, model
 from .._solve import solve
+from .._types import Array
 from ..datasets import Dataset
 from ..erm import ERM
 from ..result import Trace
@@ -50,7 +50,7 @@ class Cell:
     dual: float = -np.inf  # the best D, below which P* cannot be
     complete: bool = False
 
-    def errors(self, method: str, measure: str) -> Any:
+    def errors(self, method: str, measure: str) -> Array:
         """P(w) - P* ("primal") or the duality gap ("gap") at each pass of a method."""
         trace = self.traces[method]
         return trace["primal"] - self.primal if measure == "primal" else trace["gap"]
@@ -78,7 +78,7 @@ def run_cell(
 ) -> Cell:
     """All runs of a cell, until they are done or `stop` is set."""
 
-    def look(_: Any) -> bool:
+    def look(_: object) -> bool:
         tick()
         return stop.is_set()
 
@@ -90,8 +90,14 @@ def run_cell(
             )
             cell.take(method, found[method].trace)
     if not stop.is_set():
-        options: dict[str, Any] = {"tol": TOL, "max_epochs": LONGER * passes, "random_state": seed}
-        reference = solve(problem, "auto", callback=lambda _: stop.is_set(), **options)
+        reference = solve(
+            problem,
+            "auto",
+            tol=TOL,
+            max_epochs=LONGER * passes,
+            random_state=seed,
+            callback=lambda _: stop.is_set(),
+        )
         cell.learn(reference.trace)
         cell.complete = not stop.is_set()
     return cell

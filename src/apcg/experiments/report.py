@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -21,6 +21,28 @@ EASY, EASY_ALPHA = 1e-6, 1e-4
 #: "Similarly" is within this factor, "by a substantial margin" is at least this factor.
 FACTOR = 2.0
 WORDS = {"primal": "P(w) - P*", "gap": "duality gap"}
+
+
+class Claim(TypedDict):
+    """A claim of the paper: in how many cells it holds, and in words where it does not."""
+
+    claim: str
+    cells: int
+    holds_in: int
+    holds: bool | None
+    exceptions: list[str]
+
+
+class Size(TypedDict):
+    """A row of Table 1, from the data itself, and n, d and sparsity as the paper has them."""
+
+    data: str
+    source: str
+    stand_in: bool
+    n: int
+    d: int
+    sparsity: float
+    paper: tuple[int, int, float]
 
 
 def shown(alpha: float) -> str:
@@ -51,7 +73,7 @@ def draw(sets: list[Dataset], cells: list[Cell], out: Path) -> list[Path]:
     columns = list(dict.fromkeys(titles[c.data] for c in cells))
     written = []
     for number, measure, methods in ((1, "primal", METHODS), (2, "gap", METHODS[:2])):
-        panels: dict[tuple[str, str], dict[str, Any]] = {}
+        panels: dict[tuple[str, str], plots.Panel] = {}
         for c in cells:
             traces = {m: t for m, t in c.traces.items() if m in methods}
             optimum = c.primal if measure == "primal" else None
@@ -97,7 +119,7 @@ def passes_to(cell: Cell, method: str, level: float) -> float:
     return float(cell.traces[method]["epoch"][reached[0]]) if reached.size else math.inf
 
 
-def claims(cells: list[Cell]) -> list[dict[str, Any]]:
+def claims(cells: list[Cell]) -> list[Claim]:
     """Each claim of section 5.3: what it says, whether it holds, and on what."""
     whole = [c for c in cells if c.complete]
     easy = [c for c in whole if c.alpha == EASY_ALPHA]
@@ -127,7 +149,7 @@ def claims(cells: list[Cell]) -> list[dict[str, Any]]:
     return found
 
 
-def _claim(text: str, cells: int, exceptions: list[str]) -> dict[str, Any]:
+def _claim(text: str, cells: int, exceptions: list[str]) -> Claim:
     return {"claim": text, "cells": cells, "holds_in": cells - len(exceptions),
             "holds": not exceptions if cells else None, "exceptions": exceptions}  # fmt: skip
 
@@ -154,9 +176,9 @@ def _count(passes: float) -> str:
 # ---- the page -----------------------------------------------------------------------------------
 
 
-def table_1(sets: list[Dataset]) -> list[dict[str, Any]]:
+def table_1(sets: list[Dataset]) -> list[Size]:
     """Table 1 from the data itself, beside the paper's."""
-    rows = []
+    rows: list[Size] = []
     for data in sets:
         n, d = data.shape
         rows.append(

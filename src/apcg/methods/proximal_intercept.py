@@ -38,8 +38,10 @@ class ProximalIntercept:
     def __init__(self, problem: ERM, b: float) -> None:
         border = bordered(problem)
         self.form: Composite = border.form
-        self.kappa, self.c, self.n = border.strong_convexity, border.samples.constant, border.n
-        self.mu = border.mu
+        self.kappa: float = border.strong_convexity
+        self.c: float = border.samples.constant
+        self.n: int = border.n
+        self.mu: float = border.mu
         self.centre = 0.0
         self._move_to(b / self.c)
 

@@ -1,0 +1,38 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Values: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
+
+def transpose_dot(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    r: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def dot(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    x: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def squared_norms(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    weight: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def gram(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    weight: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> int: ...
+def has_duplicates(indices: _Indices, indptr: _Indices, seen: NDArray[np.intp]) -> bool: ...
+def inner(v: NDArray[np.float64], w: NDArray[np.float64]) -> float: ...
