@@ -20,7 +20,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ORDER = (
     ("_kernels",),
     ("_validation", "_compile", "_files", "result"),
-    ("sequences", "plots", "datasets"),
+    ("data", "sequences", "plots"),
+    ("datasets",),
     ("theory",),
     ("losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "erm"),

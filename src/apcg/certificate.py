@@ -47,9 +47,9 @@ class Certificate:
 
 def of_dual(problem: ERM, x: Vector, v: Vector | None = None) -> Certificate:
     """From a dual point x alone; or quicker, with the method's own v = A x/(lambda n)."""
-    v = problem.combine(x) if v is None else v
+    v = problem._combine(x) if v is None else v
     w = problem.g.conjugate_gradient(v)
-    z = problem.predictions(w)
+    z = problem.samples.tdot(w)
     return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z)
 
 
@@ -58,10 +58,10 @@ def with_intercept(problem: ERM, w: Vector, x: Vector, b: float, *, best: bool) 
 
     w is not the w of that point: P is lower at the w of x itself.
     """
-    z = problem.predictions(w)
-    b = problem.best_intercept(z, b) if best else b
-    x, z = problem.balance(x), z + b
-    dual = problem.dual_from(x, problem.combine(x))
+    z = problem.samples.tdot(w)
+    b = problem._best_intercept(z, b) if best else b
+    x, z = problem._balance(x), z + b
+    dual = problem.dual_from(x, problem._combine(x))
     return Certificate(w, x, problem.primal_from(w, z), dual, z, b)
 
 
@@ -71,18 +71,18 @@ def of_primal(problem: ERM, w: Vector, z: Vector | None = None, b: float = 0.0) 
     With an intercept, b is a guess at the best one.
     """
     exact = z is None
-    z = problem.predictions(w) if z is None else z
+    z = problem.samples.tdot(w) if z is None else z
     if problem.intercept:
-        b = problem.best_intercept(z, b)
+        b = problem._best_intercept(z, b)
         z = z + b
-    x, v = problem.dual_point(z, exact=exact)
+    x, v = problem._dual_point(z, exact)
     return Certificate(w, x, problem.primal_from(w, z), problem.dual_from(x, v), z, b)
 
 
 def of_pair(problem: ERM, w: Vector, x: Vector, b: float = 0.0) -> Certificate:
     """From a primal and a dual point that need not belong together; b is a guess at the best."""
-    z = problem.predictions(w)
-    b = problem.best_intercept(z, b) if problem.intercept else 0.0
+    z = problem.samples.tdot(w)
+    b = problem._best_intercept(z, b) if problem.intercept else 0.0
     z = z + b
     return Certificate(w, x, problem.primal_from(w, z), problem.dual(x), z, b)
 

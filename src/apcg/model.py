@@ -21,6 +21,7 @@ from scipy.special import expit
 from . import losses
 from ._files import replacing
 from ._validation import Vector
+from .data import check_sparse
 from .datasets import DataError
 
 FORMAT = "apcg-model-1"
@@ -83,6 +84,7 @@ class LinearModel:
 
     def decision(self, X: Any) -> Vector:
         """a'w + intercept for each row of X."""
+        check_sparse(X, "X")
         if X.shape[1] != self.n_features:
             raise DataError(
                 f"the data has {X.shape[1]} features, and the model was trained with "

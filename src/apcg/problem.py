@@ -14,7 +14,9 @@ import numpy as np
 
 from . import _validation as check
 from ._kernels.coordinate import Model
+from ._kernels.terms import Outer, Psi
 from ._validation import Index, Vector
+from .data import LinearMap
 from .functions import LinearComposite
 from .penalties import Penalty, Zero
 from .theory import moved_convexity
@@ -274,7 +276,7 @@ class Composite:
             np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
             self.f.sign,
             self.L,
-            self.f.columns.stored.shape[1],
+            self.f.columns.n_rows - (self.f.columns.constant != 0),  # without the border
             self.members,
             self.starts,
             self.f.columns.constant,
@@ -309,6 +311,32 @@ class _Moved:
     def prox(self, v: Any, step: float, i: int) -> Any:
         r = 1 - self.moved * step
         return self.psi.prox(v / r, step / r, i)
+
+
+class Smooth(LinearComposite):
+    """An f made of compiled parts, with the squared norms of its columns known."""
+
+    def __init__(
+        self, columns: LinearMap, outer: Outer, smoothness: float, norms: Vector, **rest: Any
+    ) -> None:
+        self._outer, self._norms = outer, norms
+        self._set(columns, smoothness, **rest)
+
+    def _make(self) -> Outer:
+        return self._outer
+
+    def _diagonal(self) -> Vector:
+        return self._norms
+
+
+class Terms(Penalty):
+    """A compiled psi without a Python class of its own."""
+
+    def __init__(self, terms: Psi) -> None:
+        self._terms = terms
+
+    def _make(self) -> Psi:
+        return self._terms
 
 
 def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:

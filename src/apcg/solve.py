@@ -194,7 +194,7 @@ def _coordinate(
 
 def _first_intercept(problem: ERM, w: Any, b: float | None) -> float:
     """The intercept to start from: one that is known, or the best for w."""
-    return problem.best_intercept(problem.predictions(w)) if b is None else b
+    return problem._best_intercept(problem.samples.tdot(w)) if b is None else b
 
 
 def _with_zeros(problem: ERM, found: Certificate, status: Status, options: Options) -> Certificate:

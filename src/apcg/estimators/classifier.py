@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import losses
 from .._validation import Vector
+from ..data import check_sparse
 from ..erm import ERM
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
@@ -33,6 +34,7 @@ class Classifier(LinearClassifierMixin, Linear):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """X, the classes, the number of each sample's class, and weights or None."""
+        check_sparse(X, "X")  # before scikit-learn converts it
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -98,6 +100,20 @@ class Classifier(LinearClassifierMixin, Linear):
             }
 
         return Plan(problems, names, describe)
+
+    def decision_function(self, X: Any) -> Any:
+        """a' w + b for each sample, and for each class if there are more than two.
+
+        Parameters
+        ----------
+        X : samples by features
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) in the order of `classes_`
+        """
+        check_sparse(X, "X")
+        return super().decision_function(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:

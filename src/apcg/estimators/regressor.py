@@ -11,6 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._validation import Vector
+from ..data import check_sparse
 from ..erm import ERM
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
@@ -23,6 +24,7 @@ class Regressor(RegressorMixin, Linear):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Vector, Any]:
         """X, y and weights or None."""
+        check_sparse(X, "X")  # before scikit-learn converts it
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
         )
@@ -66,6 +68,7 @@ class Regressor(RegressorMixin, Linear):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
+        check_sparse(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return np.ravel(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
 

@@ -47,7 +47,7 @@ class AFG:
     def __init__(self, problem: ERM, w0: Vector) -> None:
         self.problem = problem
         self.mu = problem.strong_convexity
-        start = Point(w0.copy(), problem.predictions(w0))
+        start = Point(w0.copy(), problem.samples.tdot(w0))
         self.point, self._far = start, start
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
@@ -95,7 +95,7 @@ class AFG:
     def _prox(self, v: Vector, step: float) -> Point:
         """The prox of Psi = lambda (a|w| + bounds)."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
-        return Point(w, self.problem.predictions(w))
+        return Point(w, self.problem.samples.tdot(w))
 
     def _accept(self, y: Point, new: Point, gradient: Vector, value: float) -> bool:
         move = new.w - y.w

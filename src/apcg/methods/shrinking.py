@@ -160,7 +160,7 @@ def _zeros(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
     weights = None if problem.weights.size == 1 else problem.weights
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
-    v = problem.combine(found.x)
+    v = problem._combine(found.x)
     likely = np.abs(v) + CAUTION * radius / (problem.alpha * problem.n) < problem.g.a
     likely &= (problem.g.lower < 0) & (problem.g.upper > 0)
     if problem.intercept:  # the last coordinate, which is never idle
