@@ -222,6 +222,9 @@ class Sparse(Stored):
     ) -> None:
         super().__init__((data, indices, indptr), indptr.size - 1, n_rows, norms)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sparse, (*self.arrays, self.n_rows, self._norms)  # without copies made of it
+
     @cached_property
     def stored(self) -> Any:
         """The same memory as a SciPy matrix, a row for each coordinate."""
@@ -257,11 +260,11 @@ class Sparse(Stored):
 
     def with_column(self, value: float) -> Sparse:
         size = self.nnz + self.n_rows
-        index = self.indptr.dtype if size <= np.iinfo(self.indptr.dtype).max else np.int64
+        index = index_type(self.indptr.dtype, size)
         return Sparse(
             np.append(self.data, np.full(self.n_rows, value, dtype=self.data.dtype)),
-            np.append(self.indices, np.arange(self.n_rows)).astype(index),
-            np.append(self.indptr, size).astype(index),
+            np.concatenate([self.indices, np.arange(self.n_rows)], dtype=index),
+            np.concatenate([self.indptr, [size]], dtype=index),
             self.n_rows,
         )
 
@@ -273,6 +276,9 @@ class Dense(Stored):
         n_coordinates, n_rows = stored.shape
         super().__init__((stored.reshape(-1), _NO_INDEX, _NO_INDEX), n_coordinates, n_rows, norms)
         self.stored = stored
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dense, (self.stored, self._norms)  # one array, not two that share their memory
 
     def dot(self, x: Vector) -> Vector:
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
@@ -389,6 +395,11 @@ class Bordered:
     @cached_property
     def transposed(self) -> Stored:
         return self.inner.transpose().with_column(self.constant)
+
+
+def index_type(known: np.dtype[Any], largest: int) -> np.dtype[Any]:
+    """The type of indices up to `largest`: that which they have, or int64 if it is too small."""
+    return known if largest <= np.iinfo(known).max else np.dtype(np.int64)
 
 
 def _slices(n_coordinates: int, n: int) -> Iterator[tuple[int, int]]:
