@@ -22,7 +22,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ORDER = (
     ("_kernels",),
     ("_types", "_validation", "_compile", "_files", "result", "budget"),
-    ("data", "sequences", "plots", "datasets"),
+    ("data", "sequences", "plots"),
+    ("datasets",),
     ("theory",),
     ("losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "erm"),

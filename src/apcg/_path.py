@@ -80,8 +80,8 @@ class _Seen:
         x = answer.x / np.where(problem.weights > 0, problem.weights, 1.0)
         with np.errstate(all="ignore"):
             slopes = problem.loss.nearest_conjugate_slope(x, x)
-        z = problem.predictions(answer.w) + answer.intercept
-        Ax = problem.combine(answer.x) * problem.alpha
+        z = problem.samples.tdot(answer.w) + answer.intercept
+        Ax = problem._combine(answer.x) * problem.alpha
         return cls(problem.alpha, answer, z, Ax, slopes)
 
 
@@ -135,7 +135,7 @@ class _Guess:
 
     def x(self, problem: ERM) -> tuple[float, Vector]:
         """About D(x), as if A x were what it was before x was put into its domain; and x."""
-        x = problem.into_domain(self.sum("x", of_answer=True))
+        x = problem._into_domain(self.sum("x", of_answer=True))
         return problem.dual_from(x, self.sum("Ax") / problem.alpha), x
 
 

@@ -8,209 +8,17 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import matrix
-
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """A matrix A stored by coordinate: row i of what is stored is the column A_i.
-
-    `data`, `indices`, `indptr` are those of a CSR matrix; for a dense one `data` is the flat array
-    and the other two are empty. `stored` is the same memory as a SciPy or NumPy matrix. If
-    `constant` is not zero, it is one more entry at the end of every column, and stored nowhere.
-    """
-
-    data: NDArray[Any]
-    indices: NDArray[Any]
-    indptr: NDArray[Any]
-    stored: Any
-    constant: float = 0.0
-
-    @property
-    def n_coordinates(self) -> int:
-        return int(self.stored.shape[0])
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.stored.shape[1]) + (self.constant != 0)
-
-    @property
-    def nnz(self) -> int:
-        return int(self.data.size)
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """What every kernel takes first."""
-        return self.data, self.indices, self.indptr
-
-    def with_constant(self, constant: float) -> Columns:
-        """The same memory, with one more entry, `constant`, in every column."""
-        return replace(self, constant=constant)
-
-    def dot(self, x: Vector) -> Vector:
-        """A x"""
-        if self.constant:
-            return np.append(self.with_constant(0.0).dot(x), self.constant * np.sum(x))
-        if self.indptr.size == 0 and self.data.dtype == np.float64:
-            return np.asarray(x @ self.stored)
-        out = np.zeros(self.n_rows)
-        matrix.dot(*self.arrays, np.ascontiguousarray(x), out)
-        return out
-
-    def transpose_dot(self, r: Vector) -> Vector:
-        """A' r"""
-        if self.constant:
-            return self.with_constant(0.0).transpose_dot(r[:-1]) + self.constant * float(r[-1])
-        if self.indptr.size == 0 and self.data.dtype == np.float64:
-            return np.asarray(self.stored @ r)
-        out = np.empty(self.n_coordinates)
-        matrix.transpose_dot(*self.arrays, np.ascontiguousarray(r), out)
-        return out
-
-    def squared_norms(self, weight: Vector | None = None) -> Vector:
-        """|A_i|^2 for every i, with row j weighted by weight_j if given."""
-        w = np.ones(self.n_rows) if weight is None else weight
-        if self.constant:
-            return self.with_constant(0.0).squared_norms(w[:-1]) + self.constant**2 * float(w[-1])
-        out = np.empty(self.n_coordinates)
-        matrix.squared_norms(*self.arrays, w, out)
-        return out
-
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
-        """sum_i weight_i A_i A_i', and the multiply-adds that it took."""
-        if self.constant:
-            plain = self.with_constant(0.0)
-            inner, count = plain.gram(weight)
-            edge = self.constant * plain.dot(weight)[:, None]
-            corner = self.constant**2 * np.sum(weight)
-            return np.block([[inner, edge], [edge.T, corner]]), count + self.nnz
-        d = self.n_rows
-        out = np.zeros((d, d))
-        if self.indptr.size:
-            count = matrix.gram(*self.arrays, weight, out)
-            return out + out.T - np.diag(out.diagonal()), float(count)
-        kept = np.flatnonzero(weight)
-        for part in np.array_split(kept, 1 + kept.size * d // 1_000_000):  # a copy of each
-            rows = self.take(part)
-            out += rows.T @ (weight[part, None] * rows)
-        return out, 0.5 * kept.size * d * (d + 1)
-
-    @cached_property
-    def lengths(self) -> Vector:
-        """How many numbers are stored of each column; one if none, for a step costs something."""
-        if self.indptr.size:
-            return np.maximum(np.diff(self.indptr), 1.0)
-        return np.full(self.n_coordinates, max(float(self.n_rows), 1.0))
-
-    def take(self, coordinates: Index) -> Any:
-        """The columns of A with these numbers, as the rows of a float64 matrix."""
-        return _with_column(self.stored[coordinates].astype(np.float64), self.constant)
-
-    @cached_property
-    def with_ones(self) -> Columns:
-        """`with_constant(1.0)`, the same object every time, which makes one copy by rows."""
-        return self.with_constant(1.0)
-
-    @cached_property
-    def transposed(self) -> Columns:
-        """A by rows: a copy, made once for all who share this matrix."""
-        return by_coordinate(_with_column(self.stored, self.constant), "X")
-
-
-def _with_column(stored: Any, constant: float) -> Any:
-    """`stored` with one more column, all `constant`, if that is not zero."""
-    if not constant:
-        return stored
-    column = np.full((stored.shape[0], 1), constant, dtype=stored.dtype)
-    if is_sparse(stored):
-        return sp.hstack([stored, sp.csr_array(column)], format="csr")
-    return np.hstack([stored, column])
-
-
-def by_coordinate(A: Any, name: str) -> Columns:
-    """A matrix whose *columns* are the coordinates' (minimize: A x)."""
-    return _columns(A, name, transpose=True)
-
-
-def by_row(X: Any, name: str) -> Columns:
-    """A matrix whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate)."""
-    return _columns(X, name, transpose=False)
-
-
-def _columns(A: Any, name: str, *, transpose: bool) -> Columns:
-    if is_sparse(A):
-        _check_matrix(A.shape, name)
-        A = A.T.tocsr() if transpose else A.tocsr()
-        check_real(A.dtype, name)
-        if A.dtype not in (np.float32, np.float64) or not A.dtype.isnative:
-            A = A.astype(np.float64)
-        if A.indices.dtype != A.indptr.dtype or A.indices.dtype not in (np.int32, np.int64):
-            wide = np.int64
-            A = sp.csr_matrix(
-                (A.data, A.indices.astype(wide), A.indptr.astype(wide)), shape=A.shape
-            )
-        _check_structure(A, name)
-        seen = np.full(A.shape[1], -1, dtype=np.intp)
-        if matrix.has_duplicates(A.indices, A.indptr, seen):
-            A = A.copy()
-            A.sum_duplicates()
-        data, indices, indptr = A.data, A.indices, A.indptr
-    else:
-        A = to_array(A, name)
-        _check_matrix(A.shape, name)
-        A = np.ascontiguousarray(A.T if transpose else A)
-        data = A.reshape(-1)
-        indices = indptr = np.empty(0, dtype=np.int32)
-    if 0 in A.shape:
-        shape = A.shape[::-1] if transpose else A.shape
-        raise ValueError(
-            f"{name} is empty: its shape is {shape}. Give at least one row and column."
-        )
-    columns = Columns(data, indices, indptr, A)
-    check_finite(data, name, lambda k: _place(columns, k, transpose))
-    return columns
-
-
-def _check_matrix(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) != 2:
-        cure = f"; {name}.reshape(-1, 1) makes a single column of it" if len(shape) == 1 else ""
-        raise ValueError(
-            f"{name} must be a matrix with two dimensions, got an array of shape {shape}{cure}."
-        )
-
-
-def _place(columns: Columns, k: int, transpose: bool) -> str:
-    """Where the k-th stored number is in the matrix as the user knows it."""
-    if columns.indptr.size:
-        i, j = int(np.searchsorted(columns.indptr, k, side="right")) - 1, int(columns.indices[k])
-    else:
-        i, j = divmod(k, columns.n_rows)
-    return "row {}, column {}".format(*((j, i) if transpose else (i, j)))
-
-
-def _check_structure(A: Any, name: str) -> None:
-    """SciPy does not look at the indices it is given, and the kernels trust them."""
-    indices, indptr = A.indices, A.indptr
-    sound = indptr[0] == 0 and indptr[-1] <= indices.size and bool(np.all(np.diff(indptr) >= 0))
-    if not sound or (indices.size and (indices.min() < 0 or indices.max() >= A.shape[1])):
-        raise ValueError(
-            f"{name} is a broken sparse matrix: its index arrays point outside its shape "
-            f"{A.shape}. Look at how it was made; .check_format(full_check=True) says more."
-        )
 
 
 def is_sparse(x: Any) -> bool:
@@ -284,6 +92,12 @@ def vector(x: Any, length: int | None, name: str, *, finite: bool = True, each: 
     if finite:
         check_finite(array, name)
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_length(v: Any, length: int, name: str) -> None:
+    """Refuse a vector of another length: the kernels do not look at it. For inner loops."""
+    if np.shape(v) != (length,):
+        raise ValueError(f"{name} must have length {length}, got an array of shape {np.shape(v)}.")
 
 
 def number(

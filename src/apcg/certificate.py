@@ -41,7 +41,7 @@ def _of_primal(problem: ERM, point: Point) -> Certificate:
         raise ValueError("a point must have w, or x, or both; got neither.")
     w, exact = point.w, point.z is None
     z, b = _best_predictions(problem, point)
-    x, v = problem.dual_point(z, exact=exact)
+    x, v = problem._dual_point(z, exact)
     return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
 
 
@@ -52,13 +52,13 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
     """
     assert point.x is not None
     x, exact = point.x, point.v is None
-    v = problem.combine(x) if point.v is None else point.v
+    v = problem._combine(x) if point.v is None else point.v
     w = problem.g.conjugate_gradient(v)
-    z, b = problem.predictions(w), 0.0
+    z, b = problem.samples.tdot(w), 0.0
     if problem.intercept:
-        b = problem.best_intercept(z, point.b) if exact else point.b
-        x, z = problem.balance(x), z + b
-        v = problem.combine(x)
+        b = problem._best_intercept(z, point.b) if exact else point.b
+        x, z = problem._balance(x), z + b
+        v = problem._combine(x)
     return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
 
 
@@ -69,10 +69,10 @@ def _of_pair(problem: ERM, point: Point) -> Certificate:
     w, x, exact = point.w, point.x, point.z is None and point.v is None
     z, b = _best_predictions(problem, point)
     if problem.intercept and imbalance(problem.y * x if problem.loss.margin else x) > 1:
-        x = problem.balance(x)
-        v = problem.combine(x)
+        x = problem._balance(x)
+        v = problem._combine(x)
     else:
-        v = problem.combine(x) if point.v is None else point.v
+        v = problem._combine(x) if point.v is None else point.v
     return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
 
 
@@ -80,7 +80,7 @@ def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:
     """z = X w + b and b, with the best b; `point.b` is a guess at it."""
     assert point.w is not None
     if not problem.intercept:
-        return (problem.predictions(point.w) if point.z is None else point.z), 0.0
-    without = problem.predictions(point.w) if point.z is None else point.z - point.b
-    b = problem.best_intercept(without, point.b)
+        return (problem.samples.tdot(point.w) if point.z is None else point.z), 0.0
+    without = problem.samples.tdot(point.w) if point.z is None else point.z - point.b
+    b = problem._best_intercept(without, point.b)
     return without + b, b

@@ -22,10 +22,10 @@ from . import intercept as free
 from . import losses
 from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
-from ._validation import Columns, Vector
-from .functions import LinearComposite, largest_singular_value_squared
-from .penalties import Penalty
-from .problem import Composite
+from ._validation import Vector
+from .data import by_row
+from .functions import largest_singular_value_squared
+from .problem import Composite, Smooth, Terms
 from .regulariser import Regulariser
 
 
@@ -87,7 +87,7 @@ class ERM:
     ) -> None:
         self.loss = losses.by_name(loss)
         self.alpha = _alpha(alpha)
-        self.samples = check.by_row(X, "X")
+        self.samples = by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
         self.y = self.loss.check_labels(y, self.n_samples)
         self.weights, self.n = _weights(sample_weight, self.n_samples)
@@ -197,39 +197,53 @@ class ERM:
 
     # ---- values -----------------------------------------------------------------------------
 
-    def predictions(self, w: Vector) -> Vector:
+    # What is given to a public method is checked. Those with an underscore are for loops: they take
+    # vectors of the right length, and let through what is not finite. `samples.tdot(w)` is X w.
+
+    def _features(self, w: Any) -> Vector:
+        return check.vector(w, self.d, "w", each="column of X")
+
+    def _rows(self, x: Any, name: str = "x") -> Vector:
+        return check.vector(x, self.n_samples, name, each="row of X")
+
+    def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
-        return self.samples.transpose_dot(w)
+        return self.samples.tdot(self._features(w))
 
     def primal(self, w: Any, intercept: float = 0.0) -> float:
         """P(w), or P(w, b)"""
-        w = check.vector(w, self.d, "w", each="column of X")
+        w = self._features(w)
         b = check.number(intercept, "intercept")
         if b != 0 and not self.intercept:
             raise ValueError(
                 f"this problem has no intercept, got {b:g}; make it ERM(..., intercept=True)."
             )
-        return self.primal_from(w, self.predictions(w) + b)
+        return self.primal_from(w, self.samples.tdot(w) + b)
 
     def primal_from(self, w: Vector, z: Vector) -> float:
         """P(w), given the predictions z = X w, or X w + b."""
+        check.check_length(z, self.n_samples, "z")
         total = self.loss.arrays.total(z, self.y, self.loss.margin, self.weights)
         return float(total / self.n + self.alpha * self.g.value(w))
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
-        x = check.vector(x, self.n_samples, "x", each="row of X")
+        x = self._rows(x)
         if self.intercept and free.imbalance(self.y * x if self.loss.margin else x) > 1:
             return -math.inf
-        return self.dual_from(x, self.combine(x))
+        return self.dual_from(x, self._combine(x))
 
-    def combine(self, x: Vector) -> Vector:
+    def combine(self, x: Any) -> Vector:
         """v = A x/(lambda n)"""
+        return self._combine(self._rows(x))
+
+    def _combine(self, x: Vector) -> Vector:
         signed = self.y * x if self.loss.margin else x
         return self.samples.dot(signed) / (self.alpha * self.n)
 
     def dual_from(self, x: Vector, v: Vector) -> float:
         """D(x), given v = A x/(lambda n)."""
+        check.check_length(x, self.n_samples, "x")
         total = 0.0 - self.loss.arrays.total_conjugate(x, self.weights)
         if not self.loss.margin:
             total += inner(self.y, x)
@@ -242,45 +256,55 @@ class ERM:
                 "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
                 "gradient. The primal is solved instead; see r.w."
             )
-        return self.g.conjugate_gradient(
-            self.combine(check.vector(x, self.n_samples, "x", each="row of X"))
-        )
+        return self.g.conjugate_gradient(self.combine(x))
 
     def gap(self, x: Any, w: Any = None, intercept: float | None = None) -> float:
         """P(w) - D(x) >= 0, with w = omega(x) unless given, and the b that is best for that w."""
-        x = check.vector(x, self.n_samples, "x", each="row of X")
-        w = self.omega(x) if w is None else check.vector(w, self.d, "w", each="column of X")
+        x = self._rows(x)
+        w = self.omega(x) if w is None else self._features(w)
         if intercept is None:
-            intercept = self.best_intercept(self.predictions(w)) if self.intercept else 0.0
+            intercept = self._best_intercept(self.samples.tdot(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
-    def best_intercept(self, z: Vector, guess: float = 0.0) -> float:
+    def best_intercept(self, z: Any, guess: float = 0.0) -> float:
         """The b that is best with the predictions z + b; the middle if it is an interval."""
+        return self._best_intercept(self._rows(z, "z"), check.number(guess, "guess"))
+
+    def _best_intercept(self, z: Vector, guess: float = 0.0) -> float:
         return free.best(self.loss, self.y, self.weights, z, guess)
 
-    def balance(self, x: Vector) -> Vector:
+    def balance(self, x: Any) -> Vector:
         """A dual feasible point near x with sum_i y_i x_i = 0, which an intercept asks for."""
+        return self._balance(self._rows(x))
+
+    def _balance(self, x: Vector) -> Vector:
         return free.balance(self.loss, self.y, self.weights, x)
 
-    def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
+    def dual_point(self, z: Any, *, exact: bool = False) -> tuple[Vector, Vector]:
         """A feasible x from predictions z = X w, and v = A x/(lambda n).
 
         x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1). With
         `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
         """
+        return self._dual_point(self._rows(z, "z"), exact)
+
+    def _dual_point(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
         x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
-        x = self.balance(x) if self.intercept else x
-        v = self.combine(x)
+        x = self._balance(x) if self.intercept else x
+        v = self._combine(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
             x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
             if not exact:
                 break
-            v, slack = self.combine(x), 100 * slack
+            v, slack = self._combine(x), 100 * slack
         return x, v
 
-    def into_domain(self, x: Vector) -> Vector:
+    def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x."""
+        return self._into_domain(self._rows(x))
+
+    def _into_domain(self, x: Vector) -> Vector:
         low, high = self.loss.domain
         return self.weights * np.clip(x / np.where(self.weights > 0, self.weights, 1.0), low, high)
 
@@ -293,8 +317,8 @@ class ERM:
         Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
         """
         self._no_intercept("refine")
-        x = check.vector(x, self.n_samples, "x", each="row of X")
-        z = self.predictions(self.omega(x))
+        x = self._rows(x)
+        z = self.samples.tdot(self.omega(x))
         gradient = self.loss.argument(z, self.y) / self.n
         # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
         kept = np.broadcast_to(self.weights > 0, x.shape)
@@ -313,10 +337,10 @@ class ERM:
         for a loss that is not smooth.
         """
         self._no_intercept("pdgbound")
-        x = check.vector(x, self.n_samples, "x", each="row of X")
+        x = self._rows(x)
         if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
-        z = self.predictions(self.omega(x))
+        z = self.samples.tdot(self.omega(x))
         m = self.loss.argument(z, self.y)
         s = np.broadcast_to(self.weights, x.shape)
         kept = s > 0
@@ -354,7 +378,7 @@ class ERM:
         else:
             outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=self.g.theta)
         s = self.weights if self.weights.all() else np.where(self.weights > 0, self.weights, 1.0)
-        f = _Smooth(
+        f = Smooth(
             self.samples,
             outer,
             1 / (self.strong_convexity * n**2),
@@ -366,7 +390,7 @@ class ERM:
         terms = Psi(
             "dual:" + self.loss.kernel, [self.loss.theta], weight=1 / n, scale=s, gamma=gamma
         )
-        return Composite(f, _Terms(terms), self.n_samples)
+        return Composite(f, Terms(terms), self.n_samples)
 
     def _primal(self) -> Composite:
         """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
@@ -380,7 +404,7 @@ class ERM:
         )
         smoothness = 1 / (self.loss.gamma * self.n)
         weights = None if self.weights.size == 1 else self.weights
-        f = _Smooth(
+        f = Smooth(
             features,
             outer,
             smoothness,
@@ -389,7 +413,7 @@ class ERM:
             sigma=self.alpha * (b if b.size > 1 else float(b[0])),
         )
         theta = self.g.theta * [self.alpha, 0.0, 1.0, 1.0]  # the square is in f
-        return Composite(f, _Terms(Psi("interval", theta)), self.d)
+        return Composite(f, Terms(Psi("interval", theta)), self.d)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
@@ -399,32 +423,6 @@ class ERM:
             f"ERM({self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
             f"{self.loss!r}, penalty={self.penalty}, alpha={self.alpha:g})"
         )
-
-
-class _Smooth(LinearComposite):
-    """The smooth part of one of the two forms, with the squared norms of its columns known."""
-
-    def __init__(
-        self, columns: Columns, outer: Outer, smoothness: float, norms: Vector, **rest: Any
-    ) -> None:
-        self._outer, self._norms = outer, norms
-        self._set(columns, smoothness, **rest)
-
-    def _make(self) -> Outer:
-        return self._outer
-
-    def _diagonal(self) -> Vector:
-        return self._norms
-
-
-class _Terms(Penalty):
-    """A compiled psi without a Python class of its own."""
-
-    def __init__(self, terms: Psi) -> None:
-        self._terms = terms
-
-    def _make(self) -> Psi:
-        return self._terms
 
 
 def _alpha(alpha: Any) -> float:

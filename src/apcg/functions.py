@@ -25,7 +25,8 @@ from . import _validation as check
 from ._compile import Function, pointer
 from ._kernels.terms import Outer
 from ._types import Block, MatrixLike, Stored
-from ._validation import Columns, Index, Vector
+from ._validation import Index, Vector
+from .data import LinearMap, by_coordinate, by_row
 
 __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic"]
 
@@ -114,11 +115,11 @@ class LinearComposite:
                 f"h must be a functions.Custom (scalar value and derivative), got {h!r}."
             )
         self._h = h
-        self._set(check.by_coordinate(A, "A"), h.smoothness, c=deepcopy(c), sigma=deepcopy(sigma))
+        self._set(by_coordinate(A, "A"), h.smoothness, c=deepcopy(c), sigma=deepcopy(sigma))
 
     def _set(
         self,
-        columns: Columns,
+        columns: LinearMap,
         smoothness: float,
         *,
         shift: Vector | None = None,
@@ -179,13 +180,14 @@ class LinearComposite:
 
     def value_from(self, x: Vector, rows: Vector) -> float:
         """f(x), given rows = `self.rows(x)`."""
+        check.check_length(rows, self.columns.n_rows, "rows")
         return float(self.outer.value(rows) + self._extra_value(x))
 
     def gradient(self, x: ArrayLike) -> Vector:
         """The whole gradient of f at x."""
         x = self.point(x)
         slope = self.outer.derivative(self.rows(x))
-        return self.sign * self.columns.transpose_dot(slope) + self.c + self.sigma * x
+        return self.sign * self.columns.tdot(slope) + self.c + self.sigma * x
 
     def partial_gradient(self, i: int | Index, x: ArrayLike) -> float | Vector:
         """The entries of the gradient at the coordinate (or coordinates) i."""
@@ -232,7 +234,7 @@ class LeastSquares(LinearComposite):
     """f(x) = (1/2)|A x - b|^2 + (sigma/2)|x|^2."""
 
     def __init__(self, A: MatrixLike, b: ArrayLike, sigma: ArrayLike = 0.0) -> None:
-        columns = check.by_coordinate(A, "A")
+        columns = by_coordinate(A, "A")
         shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
         self._set(columns, 1.0, shift=shift, sigma=deepcopy(sigma))
 
@@ -244,7 +246,7 @@ class Logistic(LinearComposite):
     """f(x) = sum_j log(1 + exp(-y_j (A x)_j)) + (sigma/2)|x|^2, with y_j = -1 or 1."""
 
     def __init__(self, A: MatrixLike, y: ArrayLike, sigma: ArrayLike = 0.0) -> None:
-        columns = check.by_coordinate(A, "A")
+        columns = by_coordinate(A, "A")
         labels = check.vector(y, columns.n_rows, "y", each="row of A")
         if not np.isin(labels, (-1.0, 1.0)).all():
             found = ", ".join(f"{v:g}" for v in np.unique(labels)[:5])
@@ -276,9 +278,9 @@ class Quadratic(LinearComposite):
         if (Q is None) == (factor is None):
             raise ValueError("Give Q or factor (with Q = factor' factor), one of the two.")
         if factor is not None:
-            self._set(check.by_coordinate(factor, "factor"), 1.0, c=deepcopy(c))
+            self._set(by_coordinate(factor, "factor"), 1.0, c=deepcopy(c))
             return
-        columns = check.by_row(Q, "Q")
+        columns = by_row(Q, "Q")
         N = columns.n_coordinates
         if columns.n_rows != N:
             raise ValueError(f"Q must be square, got shape ({N}, {columns.n_rows}).")
@@ -290,6 +292,7 @@ class Quadratic(LinearComposite):
             )
         _check_minors(columns.stored)
         self._given_Q = True
+        self._diagonal_of_Q = np.asarray(columns.stored.diagonal(), dtype=np.float64)
         self._set(columns, 1.0, c=deepcopy(c))
 
     _given_Q = False
@@ -315,7 +318,7 @@ class Quadratic(LinearComposite):
     def _diagonal(self) -> Vector:
         if not self._given_Q:
             return super()._diagonal()
-        return np.asarray(self.columns.stored.diagonal(), dtype=np.float64)
+        return self._diagonal_of_Q
 
     def _block_constant(self, members: Index) -> float:
         if not self._given_Q:
@@ -323,10 +326,10 @@ class Quadratic(LinearComposite):
         return _largest_eigenvalue(self.columns.take(members)[:, members])
 
 
-def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
+def largest_singular_value_squared(columns: LinearMap, scale: Vector) -> float:
     """|diag(scale) B|_2^2 for all the stored rows B, by Lanczos, not less than the true value."""
     n, rows = columns.n_coordinates, columns.n_rows
-    if not columns.data.any():
+    if not columns.arrays[0].any():
         return 0.0
     size = min(n, rows)
 
@@ -334,8 +337,8 @@ def largest_singular_value_squared(columns: Columns, scale: Vector) -> float:
         """The smaller of BB' and B'B times u."""
         u = np.ravel(u)
         if n <= rows:
-            return scale * columns.transpose_dot(columns.dot(scale * u))
-        return columns.dot(scale**2 * columns.transpose_dot(u))
+            return scale * columns.tdot(columns.dot(scale * u))
+        return columns.dot(scale**2 * columns.tdot(u))
 
     if size == 1:
         return float(product(np.ones(1))[0])

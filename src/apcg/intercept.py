@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ._validation import Columns, Vector
+from ._validation import Vector
+from .data import LinearMap
 from .losses import Loss
 
 #: c^2 over the mean of |a_i|^2 (measured on a9a and rcv1: 1 costs more passes, 1/20 more moves).
@@ -34,7 +35,7 @@ def bordered(problem: Any) -> Any:
     size = float(np.mean(problem.weights * problem.samples.squared_norms()))
     own = problem.strong_convexity * problem.loss.gamma * problem.n
     c = math.sqrt(max(CONSTANT * size, own)) or 1.0
-    return _extended(problem, problem.samples.with_constant(c), problem.g.strong_convexity)
+    return _extended(problem, problem.samples.bordered(c), problem.g.strong_convexity)
 
 
 def unpenalised(problem: Any) -> Any:
@@ -42,7 +43,7 @@ def unpenalised(problem: Any) -> Any:
     return _extended(problem, problem.samples.with_ones, 0.0)
 
 
-def _extended(problem: Any, samples: Columns, strength: float) -> Any:
+def _extended(problem: Any, samples: LinearMap, strength: float) -> Any:
     return problem.altered(
         samples=samples,
         d=problem.d + 1,

@@ -22,6 +22,7 @@ from . import losses
 from ._files import replacing
 from ._types import Array, Stored
 from ._validation import Vector
+from .data import check_sparse
 from .datasets import DataError
 
 FORMAT = "apcg-model-1"
@@ -84,6 +85,7 @@ class LinearModel:
 
     def decision(self, X: Stored) -> Vector:
         """a'w + intercept for each row of X."""
+        check_sparse(X, "X")
         if X.shape[1] != self.n_features:
             raise DataError(
                 f"the data has {X.shape[1]} features, and the model was trained with "

@@ -13,8 +13,10 @@ import numpy as np
 
 from . import _validation as check
 from ._kernels.coordinate import Model
+from ._kernels.terms import Outer, Psi
 from ._types import Block, Blocks
 from ._validation import Index, Vector
+from .data import LinearMap
 from .functions import LinearComposite, OwnFunction
 from .penalties import OwnPenalty, Penalty, Zero
 from .theory import moved_convexity
@@ -296,7 +298,7 @@ class Composite:
             np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
             self.f.sign,
             self.L,
-            self.f.columns.stored.shape[1],
+            self.f.columns.n_rows - (self.f.columns.constant != 0),  # without the border
             self.members,
             self.starts,
             self.f.columns.constant,
@@ -331,6 +333,41 @@ class _Moved:
     def prox(self, v: Block, step: float, i: int) -> Block:
         r = 1 - self.moved * step
         return self.psi.prox(v / r, step / r, i)
+
+
+class Smooth(LinearComposite):
+    """An f made of compiled parts, with the squared norms of its columns known."""
+
+    def __init__(
+        self,
+        columns: LinearMap,
+        outer: Outer,
+        smoothness: float,
+        norms: Vector,
+        *,
+        shift: Vector | None = None,
+        sign: Vector | None = None,
+        c: Vector | None = None,
+        sigma: float | Vector = 0.0,
+    ) -> None:
+        self._outer, self._norms = outer, norms
+        self._set(columns, smoothness, shift=shift, sign=sign, c=c, sigma=sigma)
+
+    def _make(self) -> Outer:
+        return self._outer
+
+    def _diagonal(self) -> Vector:
+        return self._norms
+
+
+class Terms(Penalty):
+    """A compiled psi without a Python class of its own."""
+
+    def __init__(self, terms: Psi) -> None:
+        self._terms = terms
+
+    def _make(self) -> Psi:
+        return self._terms
 
 
 def settle_zero_blocks(problem: Composite, start: Vector) -> tuple[Index, Vector]:

@@ -6,7 +6,23 @@ from numpy.typing import NDArray
 _Values: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 
-def transpose_dot(
+SOUND: int
+BROKEN: int
+NOT_FINITE: int
+REPEATED: int
+UNSORTED: int
+
+def inspect_csr(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    columns: int,
+    seen: NDArray[np.intp],
+    norms: NDArray[np.float64],
+) -> tuple[int, int]: ...
+def inspect_dense(data: _Values, norms: NDArray[np.float64]) -> int: ...
+def within(indices: _Indices, indptr: _Indices, columns: int) -> bool: ...
+def tdot(
     data: _Values,
     indices: _Indices,
     indptr: _Indices,
@@ -34,5 +50,4 @@ def gram(
     weight: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> int: ...
-def has_duplicates(indices: _Indices, indptr: _Indices, seen: NDArray[np.intp]) -> bool: ...
 def inner(v: NDArray[np.float64], w: NDArray[np.float64]) -> float: ...

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from .. import datasets, theory
-from .._validation import by_row
+from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..methods.base import Target

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Stored
+from ..data import check_sparse
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder
 from .errors import DataError
@@ -185,17 +186,17 @@ def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             parts = {key: archive[key] for key in archive.files}
-        X: Stored | None = parts.pop("X", None)
-        if X is None:
-            X = sp.csr_array(
-                (parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])
-            )
+        for key, part in parts.items():
+            if not isinstance(part, np.ndarray):  # np.load gives the bytes of what is no .npy
+                raise ValueError(f"{key} is no array")
+        X: Stored = parts["X"] if "X" in parts else _csr(parts)
     except KeyError:
         raise DataError(
             f"{shown} has the arrays {', '.join(parts) or 'none'}; expected X and y, or the data, "
             "indices, indptr and shape of a CSR matrix, and y."
         ) from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, OSError, EOFError,
+            zipfile.BadZipFile, zlib.error, NotImplementedError) as error:  # fmt: skip
         raise DataError(f"{shown} is not a sound .npz file of plain arrays: {error}.") from None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataError(
@@ -207,3 +208,19 @@ def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:
     if y is not None and y.shape != X.shape[:1]:
         raise DataError(f"{shown} has X of shape {X.shape} and y of shape {y.shape}.")
     return X, y
+
+
+def _csr(parts: dict[str, Array]) -> sp.csr_array:
+    """The CSR array of four arrays, which may be anything, or a ValueError."""
+    data, indices, indptr, shape = (parts[key] for key in ("data", "indices", "indptr", "shape"))
+    for key in ("indices", "indptr", "shape"):
+        if parts[key].ndim != 1 or parts[key].dtype.kind not in "iu":
+            raise ValueError(f"{key} is no vector of integers")
+    if shape.size != 2 or shape.min() < 0:
+        raise ValueError(f"its shape is {tuple(shape.tolist())}")
+    X = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    try:
+        check_sparse(X, "X")
+    except ValueError:
+        raise ValueError(f"its index arrays point outside its shape {X.shape}") from None
+    return X

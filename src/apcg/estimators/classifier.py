@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .. import losses
 from .._types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
 from .._validation import Index, Vector
+from ..data import check_sparse
 from ..erm import ERM
 from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
@@ -37,6 +38,7 @@ class Classifier(LinearClassifierMixin, Linear):
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Stored, Array, Index, Vector | None]:
         """X, the classes, the number of each sample's class, and weights or None."""
+        check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
@@ -103,6 +105,21 @@ class Classifier(LinearClassifierMixin, Linear):
             }
 
         return Plan(problems, names, describe)
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """a' w + b for each sample, and for each class if there are more than two.
+
+        Parameters
+        ----------
+        X : samples by features
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) in the order of `classes_`
+        """
+        check_sparse(X, "X")
+        scores: Array = super().decision_function(X)
+        return scores
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: MatrixLike) -> Array:

@@ -179,7 +179,7 @@ def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Star
     """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
     loss, s = problem.loss, problem.weights
     if x is None or x.size != problem.n_samples:
-        z = problem.predictions(w) + b
+        z = problem.samples.tdot(w) + b
         x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
     with np.errstate(invalid="ignore"):  # 0 times infinity
         x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .. import losses
 from .._types import Answer, Array, MatrixLike, Seed, Stored
 from .._validation import Vector
+from ..data import check_sparse
 from ..erm import ERM
 from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
@@ -28,6 +29,7 @@ class Regressor(RegressorMixin, Linear):
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Stored, Vector, Vector | None]:
         """X, y and weights or None."""
+        check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
         )
@@ -72,6 +74,7 @@ class Regressor(RegressorMixin, Linear):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
+        check_sparse(X, "X")
         samples = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         linear = np.ravel(safe_sparse_dot(samples, self.coef_.T, dense_output=True))
         z: Vector = linear + self.intercept_

@@ -43,7 +43,7 @@ class AFG:
     def __init__(self, problem: ERM, w0: Vector) -> None:
         self.problem = problem
         self.mu = problem.strong_convexity
-        start = Predicted(w0.copy(), problem.predictions(w0))
+        start = Predicted(w0.copy(), problem.samples.tdot(w0))
         self.at, self._far = start, start
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
@@ -91,7 +91,7 @@ class AFG:
     def _prox(self, v: Vector, step: float) -> Predicted:
         """The prox of Psi = lambda (a|w| + bounds)."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
-        return Predicted(w, self.problem.predictions(w))
+        return Predicted(w, self.problem.samples.tdot(w))
 
     def _accept(self, y: Predicted, new: Predicted, gradient: Vector, value: float) -> bool:
         move = new.w - y.w

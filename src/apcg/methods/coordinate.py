@@ -113,7 +113,7 @@ def _first_b(problem: ERM, start: Vector, at: Start) -> float:
     if at.b is not None:
         return at.b
     w = problem.omega(start) if problem.dual_form else start
-    return problem.best_intercept(problem.predictions(w))
+    return problem._best_intercept(problem.samples.tdot(w))
 
 
 def _left_out(problem: ERM) -> Index:

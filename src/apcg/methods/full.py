@@ -85,6 +85,6 @@ def start_vector(problem: ERM, at: Start) -> Vector:
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
-        b = problem.best_intercept(problem.predictions(start)) if at.b is None else at.b
+        b = problem._best_intercept(problem.samples.tdot(start)) if at.b is None else at.b
         start = np.append(start, b)
     return start

@@ -45,7 +45,7 @@ class Newton:
         # w0 may be far too long where lambda is small: the best point between 0 and beyond it.
         self.at = Predicted(np.zeros(problem.d), np.zeros(problem.n_samples))
         if w0.any():
-            self._move(Predicted(w0, problem.predictions(w0)))
+            self._move(Predicted(w0, problem.samples.tdot(w0)))
 
     def step(self) -> int:
         """One step; returns the passes over the data that it took."""
@@ -56,7 +56,7 @@ class Newton:
         H, count = p.samples.gram(p.weights * p.loss.arrays.curvature(argument) / p.n)
         H[np.diag_indices_from(H)] += np.where(p.g.b > 0, p.alpha * p.g.b, _LEAST / p.loss.gamma)
         direction = _solve(H, -gradient)
-        self._move(Predicted(direction, p.predictions(direction)))
+        self._move(Predicted(direction, p.samples.tdot(direction)))
         self._cost += 1.0 + costs.in_passes(p, count)
         passes = math.ceil(self._cost) - self._counted
         self._counted += passes
