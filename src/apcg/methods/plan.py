@@ -21,13 +21,16 @@ from .._validation import choice
 from ..certificate import certify, certify_enough
 from ..erm import ERM
 from ..points import Certificate, Point, Start
-from . import costs
-from .adaptive import IDEAS, AdaptiveMethod
+from . import adaptive, costs
+from .adaptive import AdaptiveMethod
 from .adaptive.pair import Pair
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, unmet
 from .newton import NewtonMethod
+
+#: What can be left out of the plan.
+IDEAS = ("newton", "pair", *adaptive.IDEAS)
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -116,12 +119,14 @@ class Auto:
 
     def __post_init__(self) -> None:
         for idea in self.without:
-            choice(idea, "without", ("newton", "pair", *IDEAS))
+            choice(idea, "without", IDEAS)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
         fits = "newton" not in self.without and unmet(NewtonMethod(), problem) is None
-        first: Method = AdaptiveMethod(tuple(i for i in self.without if i in IDEAS), self.adaptive)
+        first: Method = AdaptiveMethod(
+            tuple(i for i in self.without if i in adaptive.IDEAS), self.adaptive
+        )
         if not problem.separable:
             first = AFGMethod()
         elif at.side == "primal" and fits:
