@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
-from apcg.intercept import balance, best, bordered, imbalance
+from apcg.intercept import balance, best, imbalance
 from apcg.methods.apcg import APCG
 from apcg.methods.sdca import SDCA
 from apcg.sequences import Sequence
@@ -84,7 +84,7 @@ def test_the_constant_row_is_a_column_of_x(sparse, penalty, dtype):
     """The kernels take the same steps as with the constant stored in X."""
     p = problem("logistic", penalty, weighted=True, sparse=sparse, intercept=True)
     p = ERM(p.samples.stored.astype(dtype), p.y, "logistic", penalty, 1e-2, intercept=True)
-    border = bordered(p)
+    border = p.bordered()
     c = border.samples.constant
     column = np.full((p.n, 1), c)
     stored = p.samples.stored.astype(float)

@@ -12,7 +12,6 @@ from . import certificate
 from ._validation import Index
 from .certificate import Certificate
 from .erm import ERM
-from .intercept import unpenalised
 from .loop import Options, run
 from .methods import newton
 from .methods.afg import AFG
@@ -111,7 +110,7 @@ def solve(
     monitor = Monitor(problem, stepper, mu, sampled, options.tol, choice, known)
     best, status, trace, epochs = run(monitor, options, options.tol)
     final = monitor.of_best(best, status.converged)
-    if method != "sdca" and not problem.dual_form and epochs:
+    if method != "sdca" and not problem.dual_form and problem.separable and epochs:
         final = _with_zeros(problem, final, status, options)
     elif choice and choice.affordable and options.tol < _TIGHT and epochs:
         final = _polished(problem, final, status, options)
@@ -257,4 +256,4 @@ def _full(problem: ERM, method: str, x0: Any, b: float | None) -> AFG | Newton:
         start = np.append(start, _first_intercept(problem, start, b))
     if method == "newton":
         return Newton(problem, start)
-    return AFG(unpenalised(problem) if problem.intercept else problem, start)
+    return AFG(problem.unpenalised() if problem.intercept else problem, start)

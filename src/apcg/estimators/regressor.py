@@ -10,12 +10,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .. import losses
 from .._validation import Vector
 from ..erm import ERM
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
-
-LOSSES = ("squared", "huber", "epsilon_insensitive")
 
 
 class Regressor(RegressorMixin, Linear):
@@ -39,7 +38,9 @@ class Regressor(RegressorMixin, Linear):
 
         That changes nothing but b, and costs <y, x> no digits where the mean is large.
         """
-        loss = find_loss(self.loss, LOSSES, delta=self.delta, epsilon=self.epsilon)
+        loss = find_loss(
+            self.loss, losses.names(margin=False), delta=self.delta, epsilon=self.epsilon
+        )
         known = weights if weights is not None and weights.any() else None
         offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
 

@@ -1,6 +1,8 @@
 """AFG: Nesterov's accelerated full gradient method with a line search, on the primal of ERM.
 
-    minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the L2 part of lambda g
+    minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the square of lambda g
+
+Psi is what is left of lambda g. It takes any g with a prox, a penalty of the user's too.
 
 It is Algorithm 1 of the paper with one block (Nesterov's book, section 2.2), in which a line search
 takes the place of the constant L: gamma and mu are here those of the book, not divided by L.
@@ -53,6 +55,10 @@ class AFG:
         squared = problem.weights * problem.samples.squared_norms()
         mean = float(np.mean(np.broadcast_to(squared, problem.n_samples)))
         self.L = mean / (problem.loss.gamma * problem.n) + self.mu or 1.0  # f may be constant
+        # The step of the prox, 1/(alpha L), is at most 1/sqrt(mu L): with L >= 4 mu, half of what a
+        # g that does not split exactly can take.
+        self._least = self.mu * (1 + 1e-9 if problem.g.splits_exactly else 4.0)
+        self.L = max(self.L, self._least)
         self.gamma = self.L
 
     def epoch(self, order: Index) -> int:
@@ -73,7 +79,7 @@ class AFG:
                 break
             self.L *= 2
         self.point, self._far, self.gamma = new, far, gamma
-        self.L = max(self.L * _EASE, self.mu * (1 + 1e-9))
+        self.L = max(self.L * _EASE, self._least)
         return passes
 
     def _alpha(self) -> float:
@@ -93,7 +99,7 @@ class AFG:
         return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
     def _prox(self, v: Vector, step: float) -> Point:
-        """The prox of Psi = lambda (a|w| + bounds)."""
+        """The prox of Psi, which is lambda g without its square."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
         return Point(w, self.problem.predictions(w))
 

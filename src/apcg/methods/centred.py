@@ -8,7 +8,6 @@ import numpy as np
 
 from .._validation import Index, Vector
 from ..erm import ERM
-from ..intercept import bordered
 from ..problem import Composite
 
 #: An inner gap below this, relative to P, is nothing but rounding.
@@ -19,7 +18,7 @@ class Centre:
     """The bordered dual with a centre beta_k of its own: b = c beta, kappa the proximal weight."""
 
     def __init__(self, problem: ERM, b: float) -> None:
-        border = bordered(problem)
+        border = problem.bordered()
         self.form: Composite = border.form
         self.form.f.shift = np.zeros(border.d)
         self.kappa, self.c, self.n = border.strong_convexity, border.samples.constant, border.n

@@ -21,7 +21,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
-from ..intercept import unpenalised
 from .afg import Point
 
 #: The slope along the line is brought down to this part of what it was.
@@ -50,7 +49,7 @@ class Newton:
     """The iterate w with its predictions X w. With an intercept it is the last entry of w."""
 
     def __init__(self, problem: ERM, w0: Vector) -> None:
-        problem = unpenalised(problem) if problem.intercept else problem
+        problem = problem.unpenalised() if problem.intercept else problem
         self.problem = problem
         self._cost, self._counted = 0.0, 0
         # w0 may be far too long where lambda is small: the best point between 0 and beyond it.

@@ -47,7 +47,7 @@ _SLIGHT = 1e-6
 def rests(problem: ERM) -> bool:
     """Whether there are values that coordinates come to rest at."""
     if not problem.dual_form:
-        return bool(problem.g.a.any())
+        return bool(problem.interval.a.any())
     low, high = problem.loss.domain
     bounded = math.isfinite(low) or math.isfinite(high)
     return problem.loss.kernel == "interval" and (bounded or problem.loss.theta[1] > 0)
@@ -161,8 +161,8 @@ def _zeros(problem: ERM, found: Certificate, gap: float) -> tuple[Mask, Vector]:
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
     v = problem.combine(found.x)
-    likely = np.abs(v) + CAUTION * radius / (problem.alpha * problem.n) < problem.g.a
-    likely &= (problem.g.lower < 0) & (problem.g.upper > 0)
+    likely = np.abs(v) + CAUTION * radius / (problem.alpha * problem.n) < problem.interval.a
+    likely &= (problem.interval.lower < 0) & (problem.interval.upper > 0)
     if problem.intercept:  # the last coordinate, which is never idle
         likely = np.append(likely, False)
     return likely, np.zeros(likely.size)
