@@ -110,7 +110,7 @@ class ERM:
         self.y = self.loss.check_labels(y, self.n_samples)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
         self.g = regulariser.of(penalty, l1_ratio, positive, self.d)
-        self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
+        self.penalty = regulariser.shown(penalty)
         self.dual_form = self.g.strong_convexity > 0
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}.")

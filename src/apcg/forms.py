@@ -22,8 +22,8 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
     """Refuse a loss and a penalty that leave no form with a smooth part and a finite gap."""
     if loss.gamma == 0 and not g.separable:
         raise ValueError(
-            f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only the "
-            'primal can be solved. Take a smooth loss ("smoothed_hinge", "squared_hinge", "huber").'
+            f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only "
+            'the primal can be solved. Take a smooth loss, "smoothed_hinge" or "huber" for example.'
         )
     if g.strong_convexity > 0:
         return

@@ -99,7 +99,7 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Solution | None:
             if np.unique(nodes).size == count:
                 guesses.append(_Guess(seen[-count:], _lagrange(nodes, scale(problem.alpha))))
     w = min((g.w(problem) for g in guesses), key=lambda found: found[0])[1]
-    if problem.separable and shrinking.rests(problem):
+    if shrinking.rests(problem):
         few = (g for g in guesses if len(g.parts) < 4)
         ahead = [max((g.x(problem) for g in few), key=lambda found: found[0])[1]]
     else:

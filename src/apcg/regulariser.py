@@ -99,10 +99,18 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
         return Interval.of(penalty, positive, d)
     if positive:
         raise ValueError(
-            f"positive=True is for the penalties of apcg, got {penalty!r}; write w >= 0 into the "
-            "value, prox and conjugate of your own."
+            f"positive=True is for the penalties of apcg, got {shown(penalty)}; write w >= 0 into "
+            "the value, prox and conjugate of your own."
         )
     return Own(penalty, d)
+
+
+def shown(penalty: Any) -> str:
+    """What to call a penalty in messages: its name, its repr, or its class if it has no repr."""
+    if isinstance(penalty, str):
+        return penalty
+    own: Any = type(penalty).__repr__
+    return type(penalty).__name__ if own is object.__repr__ else repr(penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +249,7 @@ class Own:
             raise TypeError(
                 f"penalty must be one of {', '.join(map(repr, NAMES))}, an object of "
                 f"apcg.penalties, or an object of your own; one that is {kind} has the methods "
-                f"{', '.join(wanted)}, and {g!r} has no {', '.join(missing)}."
+                f"{', '.join(wanted)}, and {shown(g)} has no {', '.join(missing)}."
             )
         _check_own(self)
 

@@ -47,7 +47,7 @@ _SLIGHT = 1e-6
 def rests(problem: ERM) -> bool:
     """Whether there are values that coordinates come to rest at."""
     if not problem.dual_form:
-        return bool(problem.interval.a.any())
+        return problem.separable and bool(problem.interval.a.any())
     low, high = problem.loss.domain
     bounded = math.isfinite(low) or math.isfinite(high)
     return problem.loss.kernel == "interval" and (bounded or problem.loss.theta[1] > 0)
