@@ -17,6 +17,32 @@ LOSSES = {
 SMOOTH = [name for name, loss in LOSSES.items() if loss.gamma > 0]
 
 
+class Own(losses.Loss):
+    """phi*(-x) = -k x + epsilon|x| + (gamma/2)x^2 on a domain: a loss as a user writes one."""
+
+    name = "own"
+
+    def __init__(self, domain, gamma, epsilon=0.0, margin=False):
+        self.domain, self.gamma, self.epsilon, self.margin = domain, gamma, epsilon, margin
+
+    @property
+    def theta(self):
+        return float(self.margin), self.epsilon, self.gamma, *self.domain
+
+
+#: Domains that no loss with a name has: half open to either side, and kinks within wide bounds.
+OWN = [
+    Own((-np.inf, 1.0), 0.5),
+    Own((-0.5, np.inf), 2.0),
+    Own((-np.inf, 2.0), 1.0, epsilon=0.3),
+    Own((-5.0, 4.0), 0.3, epsilon=0.2),
+    Own((-5.0, 4.0), 0.0, epsilon=0.2),
+    Own((-np.inf, np.inf), 0.4, epsilon=0.5),
+    Own((0.0, 3.0), 0.4, epsilon=0.5, margin=True),
+    Own((-0.3, 0.7), 0.0),
+]
+
+
 def data(loss, n=40, d=12, seed=0, density=0.6, sparse=True):
     """X, y for the loss, labels from a noisy linear rule."""
     rng = np.random.default_rng(seed)

@@ -1,18 +1,19 @@
 """The free intercept: its parts, the problem that the kernels see, and the certificate."""
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from erm_problems import LOSSES, SMOOTH, data, dense, problem
+from erm_problems import LOSSES, OWN, SMOOTH, Own, data, dense, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
-from apcg.intercept import balance, best, bordered, imbalance
+from apcg.intercept import balance, best, imbalance
 from apcg.methods.apcg import APCG
 from apcg.methods.sdca import SDCA
 from apcg.sequences import Sequence
@@ -57,9 +58,9 @@ def test_the_middle_of_an_interval():
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(sorted(LOSSES)), st.integers(0, 10**6), st.booleans())
-def test_a_balanced_point_is_feasible_and_near(name, seed, corner):
-    loss, rng = LOSSES[name], np.random.default_rng(seed)
+@given(st.sampled_from([*LOSSES.values(), *OWN]), st.integers(0, 10**6), st.booleans())
+def test_a_balanced_point_is_feasible_and_near(loss, seed, corner):
+    rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))
     y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
     y[:2] = 1, -1
@@ -77,6 +78,66 @@ def test_a_balanced_point_is_feasible_and_near(name, seed, corner):
     assert np.allclose(balance(loss, y, s, new), new, rtol=0, atol=1e-12 * (1 + np.abs(new).max()))
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e10, -1e10])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_balance_of_many_decades_is_exact(offset, weighted):
+    """Without bounds the balanced point is x - s sum(x)/sum(s), to the last digits of that."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.2, 3, 30) if weighted else np.ones(1)
+    x = np.broadcast_to(s, 30) * offset + 10.0 ** rng.uniform(-6, 2, 30) * rng.choice([-1, 1], 30)
+    new = balance(losses.Squared(), np.zeros(30), s, x)
+    exact = [Fraction(float(v)) for v in x]
+    each = [Fraction(float(v)) for v in np.broadcast_to(s, 30)]
+    share = sum(exact) / sum(each)
+    wanted = np.array([float(v - share * e) for v, e in zip(exact, each, strict=True)])
+    # with weights, s_i times the share is rounded where the share is large
+    rounding = 4e-16 * np.abs(s * offset) if weighted else 0.0
+    assert np.all(np.abs(new - wanted) <= 1e-13 * np.abs(wanted).max() + rounding)
+    assert imbalance(new) <= 1
+
+
+def test_balance_leaves_bounds_alone_whatever_the_rounding():
+    """One x_i of 1e10 goes down to what the others need, and these stay at their bound."""
+    x = np.array([-1e10, *[1.0] * 7])
+    new = balance(Own((-np.inf, 1.0), 1.0), np.zeros(8), np.ones(1), x)
+    np.testing.assert_array_equal(new[1:], 1.0)
+    assert new[0] == pytest.approx(-7.0, rel=1e-13)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "huber", "logistic", "squared"])
+def test_a_point_out_of_balance_by_a_little_is_infeasible(loss):
+    X, y = data(loss)
+    p = ERM(X, y, LOSSES[loss], alpha=0.1, intercept=True)
+    x = p.balance(np.random.default_rng(0).uniform(0.1, 0.7, 40))
+    assert np.isfinite(p.dual(x))
+    sign = y if p.loss.margin else np.ones(40)
+    for off in (1e-6, 1e-10, 1e-12):
+        moved = x.copy()
+        moved[3] += sign[3] * off * np.abs(x).sum()
+        assert np.sum(sign * moved) == pytest.approx(off * np.abs(x).sum(), rel=1e-2)
+        assert p.dual(moved) == -np.inf
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet", "l1"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", [loss for loss in OWN if loss.gamma > 0], ids=repr)
+def test_every_domain_of_a_loss_converges(loss, weighted, penalty):
+    """Half open to either side, with and without kinks, as (-inf, 1.0)."""
+    X, y = data("hinge" if loss.margin else "huber", n=80)
+    s = np.random.default_rng(2).uniform(0.1, 2, 80) if weighted else None
+    y = y if loss.margin else y + 3
+    p = ERM(X, y, loss, penalty, 1e-2, sample_weight=s, intercept=True)
+    r = solve(p, tol=1e-8, max_epochs=50_000, random_state=0)
+    assert r.converged
+    assert r.gap <= 1e-8 * r.primal
+    assert r.primal == pytest.approx(objective(p, r.w, r.intercept), rel=1e-12)
+    assert r.dual == pytest.approx(p.dual(r.x), rel=1e-12)
+    rng = np.random.default_rng(1)
+    for step in 10.0 ** rng.uniform(-6, 1, 20):
+        w, b = r.w + step * rng.standard_normal(12), r.intercept + step * rng.standard_normal()
+        assert objective(p, w, b) >= r.dual - 1e-13
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
 @pytest.mark.parametrize("sparse", [False, True])
@@ -84,7 +145,7 @@ def test_the_constant_row_is_a_column_of_x(sparse, penalty, dtype):
     """The kernels take the same steps as with the constant stored in X."""
     p = problem("logistic", penalty, weighted=True, sparse=sparse, intercept=True)
     p = ERM(p.samples.stored.astype(dtype), p.y, "logistic", penalty, 1e-2, intercept=True)
-    border = bordered(p)
+    border = p.bordered()
     c = border.samples.constant
     column = np.full((p.n, 1), c)
     stored = p.samples.stored.astype(float)

@@ -16,6 +16,7 @@ from .methods.adaptive import resting
 from .methods.base import Method
 from .points import Start
 from .result import Solution
+from .weights import divisor
 
 
 def path(
@@ -77,7 +78,7 @@ class _Seen:
 
     @classmethod
     def of(cls, problem: ERM, answer: Solution) -> _Seen:
-        x = answer.x / np.where(problem.weights > 0, problem.weights, 1.0)
+        x = answer.x / divisor(problem.weights)
         with np.errstate(all="ignore"):
             slopes = problem.loss.nearest_conjugate_slope(x, x)
         z = problem.samples.tdot(answer.w) + answer.intercept
@@ -106,8 +107,8 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
         few = (g for g in guesses if len(g.parts) < 4)
         ahead = [max((g.x(problem) for g in few), key=lambda found: found[0])[1]]
     else:
-        derivative = problem.loss.arrays.derivative
-        ahead = [-problem.weights * derivative(g.sum("slopes")) for g in guesses[-4:]]
+        x_of, s = problem.loss.dual_of, problem.weights
+        ahead = [x_of(g.sum("slopes"), None, s) for g in guesses[-4:]]
     x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
     for new in map(problem.balance, ahead) if problem.intercept else ahead:
         if np.isfinite(new).all() and (value := problem.dual(new)) > best:
@@ -135,7 +136,7 @@ class _Guess:
 
     def x(self, problem: ERM) -> tuple[float, Vector]:
         """About D(x), as if A x were what it was before x was put into its domain; and x."""
-        x = problem._into_domain(self.sum("x", of_answer=True))
+        x = problem.loss.clip(self.sum("x", of_answer=True), problem.weights)
         return problem.dual_from(x, self.sum("Ax") / problem.alpha), x
 
 

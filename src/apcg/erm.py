@@ -3,10 +3,26 @@
     primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                       (erm-primal)
     dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))       (erm-dual)
 
-A_i is the sample a_i times its label for a loss of margins, and a_i for a loss of residuals, where
-phi_i(z) = phi(z - y_i). s_i are sample weights, rescaled to sum to n; without them s_i = 1.
-g(w) = sum_j a_j|w_j| + (b_j/2)w_j^2 on [lower_j, upper_j] covers L2, L1, elastic net and w >= 0.
-With b > 0 the dual is solved, otherwise the primal. `intercept` has what a free intercept changes.
+If g is strongly convex the dual is solved, otherwise the primal. `regulariser` has g, `forms` the
+two forms as the kernels solve them, `intercept` what a free intercept changes.
+
+Conventions
+-----------
+X   (n_samples, d)   the data: sample a_i is row i. It is never copied to multiply it by labels.
+y   (n_samples,)     labels: -1 and 1 for a loss of margins, real numbers for one of residuals
+s   (n_samples,)     sample weights that sum to n, the number of them that are positive; [1.0] if
+                     none were given, which broadcasts
+w   (d,)             the primal point
+b   a number         the intercept, 0.0 without one; it is not an entry of w
+z   (n_samples,)     predictions X w + b
+m   (n_samples,)     margins y_i z_i, with phi_i(z) = phi(y_i z) and A_i = y_i a_i; or residuals
+                     z_i - y_i, with phi_i(z) = phi(z - y_i) and A_i = a_i
+x   (n_samples,)     the dual point, labels premultiplied: x_i/s_i is in `loss.domain`, and x_i = 0
+                     where s_i = 0. With an intercept sum_i y_i x_i = 0, or sum_i x_i = 0.
+v   (d,)             A x/(lambda n); w = grad g*(v) at the optimum
+
+With K outputs (not there yet) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
+and v (d, K); y and s stay vectors with one entry for each sample.
 """
 
 from __future__ import annotations
@@ -18,15 +34,15 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
+from . import forms, losses, regulariser
 from . import intercept as free
-from . import losses
 from ._kernels.matrix import inner
-from ._kernels.terms import Outer, Psi
 from ._validation import Vector
-from .data import by_row
+from .data import LinearMap, by_row
 from .functions import largest_singular_value_squared
-from .problem import Composite, Smooth, Terms
-from .regulariser import Regulariser
+from .problem import Composite
+from .regulariser import NOT_SEPARABLE, Interval
+from .weights import divisor, normalised
 
 
 class ERM:
@@ -41,9 +57,11 @@ class ERM:
         is CSR or C-ordered already, and never changed.
     y : labels: -1 and 1 for the hinge family and logistic, real numbers for the others.
     loss : "hinge", "smoothed_hinge", "squared_hinge", "logistic", "squared", "huber",
-        "epsilon_insensitive", or an object of `apcg.losses`.
+        "epsilon_insensitive", a name you have registered, or an object of `apcg.losses`.
     penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
-        or an object of `apcg.penalties`, which is then g.
+        or an object of `apcg.penalties`, which is then g; or a g of your own, for method "afg": an
+        object with value(w), prox(v, step), conjugate(v), and excess(v), or `strong_convexity` > 0
+        and conjugate_gradient(v) (see `apcg.regulariser`).
     alpha : the paper's lambda, positive. For the C of scikit-learn's LinearSVC and
         LogisticRegression it is 1/(C n); for Lasso and ElasticNet it is their alpha.
     sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out (their
@@ -62,6 +80,7 @@ class ERM:
     mu : alpha gamma n/(R^2 + alpha gamma n), the convexity parameter of Theorem 2
     condition_number : R^2/(alpha gamma)
     dual_form : whether g is strongly convex, so that the dual is solved
+    separable : whether g is a sum over features, which coordinate methods need
 
     Examples
     --------
@@ -90,9 +109,9 @@ class ERM:
         self.samples = by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
         self.y = self.loss.check_labels(y, self.n_samples)
-        self.weights, self.n = _weights(sample_weight, self.n_samples)
-        self.g = Regulariser.of(penalty, l1_ratio, positive, self.d)
-        self.penalty = penalty if isinstance(penalty, str) else repr(penalty)
+        self.weights, self.n = normalised(sample_weight, self.n_samples)
+        self.g = regulariser.of(penalty, l1_ratio, positive, self.d)
+        self.penalty = regulariser.shown(penalty)
         self.dual_form = self.g.strong_convexity > 0
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}.")
@@ -103,27 +122,13 @@ class ERM:
                 "X has rows whose squared norm overflows; scale its features (to a standard "
                 "deviation of 1, say)."
             )
-        if not self.dual_form:
-            self._check_primal_form()
-
-    def _check_primal_form(self) -> None:
-        if self.loss.gamma == 0:
-            raise ValueError(
-                f"loss {self.loss.name!r} is not smooth and penalty {self.penalty} is not strongly "
-                "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "
-                '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
-            )
-        if self.g.leaves_free:
-            raise ValueError(
-                "penalty leaves features without any penalty or bounds, and then no duality gap "
-                "is finite; give each a positive weight."
-            )
+        forms.check_solvable(self.loss, self.g, self.penalty)
 
     def _check_classes(self) -> None:
         if not (self.intercept and self.loss.margin):
             return
-        kept = np.broadcast_to(self.weights > 0, self.y.shape)
-        if np.unique(self.y[kept]).size < 2:
+        kept = self.weights > 0
+        if not (np.any(kept & (self.y > 0)) and np.any(kept & (self.y < 0))):
             raise ValueError(
                 "only one class has samples of positive weight, and then no intercept is best: "
                 "the larger, the better. Give samples of both classes, or intercept=False."
@@ -135,7 +140,7 @@ class ERM:
 
     def with_labels(self, y: Any, sample_weight: Any = None) -> ERM:
         """The same problem, sharing X, with other labels and weights."""
-        weights, n = _weights(sample_weight, self.n_samples)
+        weights, n = normalised(sample_weight, self.n_samples)
         labels = self.loss.check_labels(y, self.n_samples)
         other = self.altered(y=labels, weights=weights, n=n)
         other._check_classes()
@@ -151,9 +156,38 @@ class ERM:
         other.__dict__.update(changes)
         return other
 
-    separable = True
+    def bordered(self) -> ERM:
+        """What dual methods see of a free intercept: one more feature, c, with a proximal term."""
+        size = float(np.mean(self.weights * self.samples.squared_norms()))
+        c = free.constant(size, self.strong_convexity * self.loss.gamma * self.n)
+        return self._extended(self.samples.bordered(c), self.g.strong_convexity)
+
+    def unpenalised(self) -> ERM:
+        """What primal methods see of a free intercept: one more feature, 1, without penalty."""
+        return self._extended(self.samples.with_ones, 0.0)
+
+    def _extended(self, samples: LinearMap, strength: float) -> ERM:
+        return self.altered(
+            samples=samples,
+            d=self.d + 1,
+            g=self.g.extended(self.d, strength),
+            dual_form=strength > 0,
+            intercept=False,
+        )
 
     # ---- constants --------------------------------------------------------------------------
+
+    @property
+    def separable(self) -> bool:
+        """Whether g is a sum over features that the kernels know; coordinate methods need it."""
+        return self.g.separable
+
+    @property
+    def interval(self) -> Interval:
+        """g with its parameters a, b, lower, upper; an error if it is not of that kind."""
+        if isinstance(self.g, Interval):
+            return self.g
+        raise ValueError(f"penalty {self.penalty}: {NOT_SEPARABLE}")
 
     @property
     def strong_convexity(self) -> float:
@@ -229,7 +263,7 @@ class ERM:
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
         x = self._rows(x)
-        if self.intercept and free.imbalance(self.y * x if self.loss.margin else x) > 1:
+        if self.intercept and free.imbalance(self._signed(x)) > 1:
             return -math.inf
         return self.dual_from(x, self._combine(x))
 
@@ -238,8 +272,11 @@ class ERM:
         return self._combine(self._rows(x))
 
     def _combine(self, x: Vector) -> Vector:
-        signed = self.y * x if self.loss.margin else x
-        return self.samples.dot(signed) / (self.alpha * self.n)
+        return self.samples.dot(self._signed(x)) / (self.alpha * self.n)
+
+    def _signed(self, x: Vector) -> Vector:
+        """x times the labels for a loss of margins: the coefficients of the samples in A x."""
+        return self.y * x if self.loss.margin else x
 
     def dual_from(self, x: Vector, v: Vector) -> float:
         """D(x), given v = A x/(lambda n)."""
@@ -280,8 +317,8 @@ class ERM:
     def _balance(self, x: Vector) -> Vector:
         return free.balance(self.loss, self.y, self.weights, x)
 
-    def dual_point(self, z: Any, *, exact: bool = False) -> tuple[Vector, Vector]:
-        """A feasible x from predictions z = X w, and v = A x/(lambda n).
+    def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
+        """A feasible x from predictions z = X w + b, and v = A x/(lambda n).
 
         x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1). With
         `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
@@ -289,11 +326,16 @@ class ERM:
         return self._dual_point(self._rows(z, "z"), exact)
 
     def _dual_point(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
-        x = -self.weights * self.loss.arrays.derivative(self.loss.argument(z, self.y))
+        x = self.loss.dual_of(z, self.y, self.weights)
         x = self._balance(x) if self.intercept else x
         v = self._combine(x)
+        x = self.loss.dual_of(z, self.y, self.weights)
+        x = self.balance(x) if self.intercept else x
+        v = self.combine(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
+            if slack > 1:  # a g of the user's may never be content; 0 is feasible
+                return np.zeros_like(x), np.zeros_like(v)
             x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
             if not exact:
                 break
@@ -302,11 +344,7 @@ class ERM:
 
     def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x."""
-        return self._into_domain(self._rows(x))
-
-    def _into_domain(self, x: Vector) -> Vector:
-        low, high = self.loss.domain
-        return self.weights * np.clip(x / np.where(self.weights > 0, self.weights, 1.0), low, high)
+        return self.loss.clip(self._rows(x), self.weights)
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -321,14 +359,13 @@ class ERM:
         z = self.samples.tdot(self.omega(x))
         gradient = self.loss.argument(z, self.y) / self.n
         # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
-        kept = np.broadcast_to(self.weights > 0, x.shape)
-        s = np.where(kept, self.weights, 1.0)
+        s = divisor(self.weights)
         c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
         step = c / self.n
         shrink = 1 + self.loss.gamma * step
         v = (x / s - c * gradient) / shrink
         T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
-        return np.where(kept, T, 0.0)
+        return self.loss.clip(T, self.weights)  # 0 where the weight is
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
@@ -342,78 +379,32 @@ class ERM:
             return math.inf
         z = self.samples.tdot(self.omega(x))
         m = self.loss.argument(z, self.y)
-        s = np.broadcast_to(self.weights, x.shape)
-        kept = s > 0
-        inside = np.clip(x[kept] / s[kept], *self.loss.domain)  # a rounding may be outside
-        a = self.loss.nearest_conjugate_slope(inside, m[kept])
-        return float(np.sum(s[kept] * (m[kept] - a) ** 2) / (2 * self.n * self.loss.gamma))
+        inside = self.loss.clip(x / divisor(self.weights), np.ones(1))  # a rounding may be outside
+        kept = np.broadcast_to(self.weights > 0, x.shape)
+        far = m[kept] - self.loss.nearest_conjugate_slope(inside, m)[kept]
+        s = np.broadcast_to(self.weights, x.shape)[kept]
+        return float(np.sum(s * far**2) / (2 * self.n * self.loss.gamma))
 
     def _no_intercept(self, name: str) -> None:
         if self.intercept:
-            raise ValueError(
-                f"{name} is for problems without an intercept: see Theorem 4, Lemma 4."
-            )
+            raise ValueError(f"{name} is for problems without an intercept (Theorem 4, Lemma 4).")
 
     # ---- the problem as the kernels solve it ----------------------------------------------------
 
     @cached_property
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
+        g = self.interval
         if self.intercept:
-            bordered: ERM = free.bordered(self) if self.dual_form else free.unpenalised(self)
-            return bordered.form
-        form = self._dual() if self.dual_form else self._primal()
+            return (self.bordered() if self.dual_form else self.unpenalised()).form
+        parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n
+        form = forms.dual(*parts, self._squared_norms) if self.dual_form else forms.primal(*parts)
         if not np.isfinite(form.L).all():
             raise ValueError(
                 f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
                 "features, or take a larger alpha."
             )
         return form
-
-    def _dual(self) -> Composite:
-        """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest."""
-        n, lam, gamma = self.n, self.alpha, self.loss.gamma
-        if self.g.is_l2:
-            outer = Outer("square", weight=[1 / (self.strong_convexity * n**2)])
-        else:
-            outer = Outer("support", weight=[lam], sign=[1 / (lam * n)], theta=self.g.theta)
-        s = self.weights if self.weights.all() else np.where(self.weights > 0, self.weights, 1.0)
-        f = Smooth(
-            self.samples,
-            outer,
-            1 / (self.strong_convexity * n**2),
-            self._squared_norms,
-            sign=self.y if self.loss.margin else None,
-            c=None if self.loss.margin else -self.y / n,
-            sigma=gamma / (n * s) if s.size > 1 else gamma / n,
-        )
-        terms = Psi(
-            "dual:" + self.loss.kernel, [self.loss.theta], weight=1 / n, scale=s, gamma=gamma
-        )
-        return Composite(f, Terms(terms), self.n_samples)
-
-    def _primal(self) -> Composite:
-        """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
-        b = self.g.b
-        features = self.samples.transposed  # a copy of X
-        outer = Outer(
-            self.loss.kernel,
-            weight=self.weights / self.n,
-            sign=self.y if self.loss.margin else (1.0,),
-            theta=[self.loss.theta],
-        )
-        smoothness = 1 / (self.loss.gamma * self.n)
-        weights = None if self.weights.size == 1 else self.weights
-        f = Smooth(
-            features,
-            outer,
-            smoothness,
-            features.squared_norms(weights),
-            shift=None if self.loss.margin else self.y,
-            sigma=self.alpha * (b if b.size > 1 else float(b[0])),
-        )
-        theta = self.g.theta * [self.alpha, 0.0, 1.0, 1.0]  # the square is in f
-        return Composite(f, Terms(Psi("interval", theta)), self.d)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
@@ -428,20 +419,3 @@ class ERM:
 def _alpha(alpha: Any) -> float:
     hint = "for next to no penalty take 1e-8, say"
     return check.number(alpha, "alpha", low=0.0, open_low=True, hint=hint)
-
-
-def _weights(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
-    """Weights that sum to the number n of samples that have any, and n; [1.0] if none are given."""
-    if sample_weight is None:
-        return np.ones(1), n_samples
-    weights = check.vector(sample_weight, n_samples, "sample_weight", each="row of X")
-    if weights.min() < 0:
-        raise ValueError(
-            f"sample_weight must not be negative, got {weights.min():g} at {int(weights.argmin())}."
-        )
-    if weights.max() == 0:
-        raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
-    weights = weights / weights.max()  # only ratios matter; the sum cannot overflow now
-    n = int(np.count_nonzero(weights))
-    weights *= n / weights.sum()
-    return weights, n

@@ -17,40 +17,20 @@ In the primal form b is one more coordinate, without penalty.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ._validation import Vector
-from .data import LinearMap
-from .losses import Loss
+from .loss import Loss
 
 #: c^2 over the mean of |a_i|^2 (measured on a9a and rcv1: 1 costs more passes, 1/20 more moves).
 CONSTANT = 0.25
 
 
-def bordered(problem: Any) -> Any:
-    """The ERM that dual methods see: one more feature, c, with the penalty of the proximal term."""
-    size = float(np.mean(problem.weights * problem.samples.squared_norms()))
-    own = problem.strong_convexity * problem.loss.gamma * problem.n
-    c = math.sqrt(max(CONSTANT * size, own)) or 1.0
-    return _extended(problem, problem.samples.bordered(c), problem.g.strong_convexity)
-
-
-def unpenalised(problem: Any) -> Any:
-    """The ERM that primal methods see: one more feature, 1, without penalty."""
-    return _extended(problem, problem.samples.with_ones, 0.0)
-
-
-def _extended(problem: Any, samples: LinearMap, strength: float) -> Any:
-    return problem.altered(
-        samples=samples,
-        d=problem.d + 1,
-        g=problem.g.extended(problem.d, strength),
-        dual_form=strength > 0,
-        intercept=False,
-    )
+def constant(mean_square: float, own: float) -> float:
+    """c, from the mean of s_i |a_i|^2 and from kappa gamma n."""
+    return math.sqrt(max(CONSTANT * mean_square, own)) or 1.0
 
 
 def imbalance(signed: Vector) -> float:
@@ -60,7 +40,7 @@ def imbalance(signed: Vector) -> float:
 
 
 def balance(loss: Loss, y: Vector, weights: Vector, x: Vector) -> Vector:
-    """A point near x with sum_i y_i x_i = 0, in the domain of the loss if x is.
+    """A dual feasible point near x with sum_i y_i x_i = 0.
 
     x_i moves in proportion to its distance from the bounds (and kinks) of phi*: there D has a slope
     of its own, elsewhere near the optimum that of the constraint, and D then changes little. Where
@@ -69,12 +49,17 @@ def balance(loss: Loss, y: Vector, weights: Vector, x: Vector) -> Vector:
     sign = y if loss.margin else np.ones(1)
     for _ in range(3):  # once, and again for what rounding left
         excess = float(np.sum(sign * x))
-        room = _room(loss, weights, x)
+        room = loss.room(x, weights)
         total = float(np.sum(room))
-        # a share of at most 1 keeps x within bounds
-        if abs(excess) >= total and not (total > 0 and loss.domain == (-math.inf, math.inf)):
+        if total == 0:
             break
-        x = x - (excess / total) * sign * room
+        with np.errstate(over="ignore", invalid="ignore"):  # a total of next to nothing
+            new = x - (excess / total) * sign * room
+        # a share below 1 keeps x within bounds; a larger one may, where there are none
+        if abs(excess) >= total and np.any(loss.clip(new, weights) != new):
+            break
+        x = new
+    x = loss.clip(x, weights)  # a rounding may be outside
     signed = sign * x
     if imbalance(signed) > 1:
         positive, negative = float(np.sum(signed[signed > 0])), -float(np.sum(signed[signed < 0]))
@@ -84,32 +69,16 @@ def balance(loss: Loss, y: Vector, weights: Vector, x: Vector) -> Vector:
     return x
 
 
-def _room(loss: Loss, weights: Vector, x: Vector) -> Vector:
-    """How far x_i can go either way, at most, as a smooth function that is 0 at the bounds."""
-    lower, upper = loss.domain
-    with np.errstate(invalid="ignore"):
-        u = np.where(weights > 0, x / weights, 0.0)
-    room = np.ones_like(u)
-    if math.isfinite(lower) and math.isfinite(upper):
-        room = (u - lower) * (upper - u) / (upper - lower)
-    elif math.isfinite(lower):
-        room = u - lower
-    if getattr(loss, "epsilon", 0.0) > 0:
-        room = room * np.abs(u)  # phi* has a kink at 0
-    return np.asarray(weights * np.maximum(room, 0.0))
-
-
 def best(loss: Loss, y: Vector, weights: Vector, z: Vector, guess: float) -> float:
     """argmin_b sum_i s_i phi_i(z_i + b); the middle if it is an interval.
 
     `guess` is a b that is near. There must be samples of both classes, for a loss of margins.
     """
-    sign = y if loss.margin else 1.0
+    sign = y if loss.margin else np.ones(1)
     total = float(np.sum(np.broadcast_to(weights, z.shape)))
 
     def slope(b: float) -> float:
-        derivative = loss.arrays.derivative(loss.argument(z + b, y))
-        value = float(np.sum(weights * (sign * derivative)))
+        value = -float(np.sum(sign * loss.dual_of(z + b, y, weights)))
         return value if abs(value) > 1e-15 * total else 0.0
 
     at = slope(guess)
@@ -124,7 +93,7 @@ def best(loss: Loss, y: Vector, weights: Vector, z: Vector, guess: float) -> flo
             guess = high
         else:
             guess = float(brentq(slope, low, high, xtol=xtol, rtol=1e-15, maxiter=1000))
-    points = sign * loss.kinks[:, None] - z if loss.margin else loss.kinks[:, None] + y - z
+    points = loss.prediction(loss.kinks[:, None], y) - z  # the b where a phi_i has a kink
     points = points[:, np.broadcast_to(weights > 0, z.shape)]
     below, above = points[points <= guess], points[points >= guess]
     if below.size and above.size:

@@ -1,20 +1,19 @@
-"""The losses phi of ERM: value, derivative, conjugate, prox of the conjugate, constants.
+"""The losses by name, and the register of their names.
 
-phi is 1/gamma-smooth and 1/eta-strongly convex; gamma = 0 means not smooth, eta = inf not strongly
-convex. A loss of margins is a function of m = y a'w with labels y = -1 or 1, a loss of residuals
-of r = a'w - y. In every method z is a'w and y the label; without y it is a function of m or r.
+Each class says what phi is, as a function of m = y a'w with labels y = -1 or 1, or of r = a'w - y.
+`loss.Loss` has what all of them can do.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _validation as check
-from ._kernels import losses as kernels
 from ._validation import Vector
+from .loss import Loss, flat
 
 __all__ = [
     "EpsilonInsensitive",
@@ -27,150 +26,61 @@ __all__ = [
     "SquaredHinge",
     "StronglyConvex",
     "by_name",
+    "names",
+    "register",
 ]
 
 
-class Loss:
-    """A loss the kernels know. A subclass sets the class attributes and `theta`."""
+_REGISTERED: dict[str, type[Loss]] = {}
 
-    #: the name of `by_name`
-    name: str
-    #: whether it is a function of the margin (labels -1 and 1) or of the residual (real labels)
-    margin = True
-    #: the compiled functions, and their parameters
-    kernel = "interval"
-    gamma = 0.0
-    eta = math.inf
-    #: dual variables x_i are in this interval: phi*(-x) is finite there
-    domain = (0.0, 1.0)
-
-    @property
-    def theta(self) -> tuple[float, ...]:
-        """(k, epsilon, gamma, lower, upper) of phi*(-x) = -k x + epsilon|x| + (gamma/2)x^2."""
-        return float(self.margin), 0.0, self.gamma, *self.domain
-
-    @property
-    def arrays(self) -> kernels.Loss:
-        """The compiled loss."""
-        return kernels.Loss(self.kernel, self.theta)
-
-    @property
-    def kinks(self) -> Vector:
-        """Every m (or r) where phi'' jumps or phi' does."""
-        k, epsilon, gamma, lower, upper = self.theta
-        with np.errstate(invalid="ignore"):
-            ends = k - np.array([epsilon, -epsilon]) - gamma * np.array([upper, lower])
-        points = np.array([k - epsilon, k + epsilon, *ends])
-        return np.unique(points[np.isfinite(points)])
-
-    @property
-    def rests(self) -> bool:
-        low, high = self.domain
-        bounded = math.isfinite(low) or math.isfinite(high)
-        return self.kernel == "interval" and (bounded or self.theta[1] > 0)
-
-    def resting(self, m: Vector, delta: float) -> Any:
-        below, above = self.arrays.derivative(m - delta), self.arrays.derivative(m + delta)
-        return below == above, -below
-
-    def gap_share(self, m: Vector, x: Vector, weights: Vector) -> Vector:
-        s = np.where(weights > 0, weights, 1.0)
-        return s * (self.arrays.value(m) + self.arrays.conjugate(x / s)) + m * x
-
-    def value(self, z: Any, y: Any = None) -> Any:
-        """phi(z)"""
-        return _map(self.arrays.value, self.argument(z, y))
-
-    def derivative(self, z: Any, y: Any = None) -> Any:
-        """phi'(z), in z; at a kink, the slope nearest to zero."""
-        slope = _map(self.arrays.derivative, self.argument(z, y))
-        return slope if y is None or not self.margin else slope * np.asarray(y, dtype=float)
-
-    def conjugate(self, u: Any, y: Any = None) -> Any:
-        """phi*(u) = max_z u z - phi(z)"""
-        u = np.asarray(u, dtype=float)
-        if y is None:
-            return _map(self.arrays.conjugate, -u)
-        y = np.asarray(y, dtype=float)
-        if self.margin:
-            return _map(self.arrays.conjugate, -u * y)
-        return _map(self.arrays.conjugate, -u) + u * y
-
-    def prox_conjugate(self, v: Any, step: Any, y: Any = None) -> Any:
-        """argmin_u phi*(u) + (u - v)^2/(2 step)"""
-        v, step = np.broadcast_arrays(np.asarray(v, float), np.asarray(step, float))
-        if y is not None:
-            y = np.asarray(y, dtype=float)
-            v = v * y if self.margin else v - step * y
-        # phi*(-x) is psi(x) + (gamma/2) x^2, and dual_prox is the prox of psi
-        shrink = 1 + self.gamma * step
-        x = self.arrays.dual_prox(_flat(-v / shrink), _flat(step / shrink)).reshape(v.shape)
-        return (-x * y if y is not None and self.margin else -x)[()]
-
-    def nearest_conjugate_slope(self, x: Vector, m: Vector) -> Vector:
-        """The point of the subdifferential of phi* at -x that is nearest to m (Lemma 4)."""
-        k, epsilon, gamma, lower, upper = self.theta
-        middle = k - gamma * x
-        low = np.where(x < 0, middle + epsilon, middle - epsilon)
-        high = np.where(x > 0, middle - epsilon, middle + epsilon)
-        high = np.where(x <= lower, np.inf, high)
-        low = np.where(x >= upper, -np.inf, low)
-        return np.clip(m, low, high)
-
-    def argument(self, z: Any, y: Any) -> Any:
-        """The margin m = y z or the residual r = z - y."""
-        z = np.asarray(z, dtype=float)
-        if y is None:
-            return z
-        return z * y if self.margin else z - y
-
-    def check_labels(self, y: Any, n: int) -> Vector:
-        """The labels as float64, or an error that says what they should be."""
-        cure = "map your classes to -1 and 1, for example np.where(y == positive_class, 1, -1)"
-        given = np.asarray(y)
-        if self.margin and given.dtype.kind in "OUST":
-            raise TypeError(f"y must hold the labels -1 and 1, got dtype {given.dtype}; {cure}.")
-        labels = check.vector(y, n, "y", each="row of X").copy()
-        if self.margin:
-            found = np.unique(labels)
-            if not np.isin(found, (-1.0, 1.0)).all():
-                shown = ", ".join(f"{v:g}" for v in found[:5])
-                raise ValueError(
-                    f"loss {self.name!r} takes the labels -1 and 1 only, got {shown}"
-                    f"{', ...' if found.size > 5 else ''}; {cure}."
-                )
-            if found.size < 2:
-                raise ValueError(
-                    f"y has only one class ({found[0]:g}): there is nothing to separate. "
-                    "Give samples of both classes."
-                )
-        return labels
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.theta))
-
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{k}={v!r}" for k, v in vars(self).items())
-        return f"{type(self).__name__}({parameters})"
+L = TypeVar("L", bound=type[Loss])
 
 
-def _flat(array: Any) -> Vector:
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
+def register(cls: L) -> L:
+    """Make a class of losses known by its `name`, to `ERM`, the estimators and the command.
+
+    Also a decorator. The class must be makeable without arguments: the name alone gives no others.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Loss)):
+        raise TypeError(f"register takes a subclass of apcg.losses.Loss, got {cls!r}.")
+    name = getattr(cls, "name", None)
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"{cls.__name__} must have a class attribute `name`, got {name!r}.")
+    known = _REGISTERED.get(name)
+    if known is not None and _path(known) != _path(cls):  # a notebook may run a cell twice
+        raise ValueError(f"there is a loss {name!r} already, {known.__name__}; take another name.")
+    try:
+        _ = cls().arrays
+    except TypeError as error:
+        raise TypeError(
+            f"{cls.__name__}() must work without arguments, so that {name!r} can stand for it; "
+            f"give its parameters defaults. Got: {error}"
+        ) from error
+    _REGISTERED[name] = cls
+    return cls
 
 
-def _map(function: Any, argument: Any) -> Any:
-    return function(_flat(argument)).reshape(np.shape(argument))[()]
+def _path(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
+def names(margin: bool | None = None) -> tuple[str, ...]:
+    """The names of all registered losses; those of margins or of residuals only, if `margin` says.
+
+    Losses of margins are for two classes, losses of residuals for real labels.
+    """
+    known = _REGISTERED.items()
+    return tuple(name for name, cls in known if margin is None or cls.margin == margin)
+
+
+@register
 class Hinge(Loss):
     """max(0, 1 - m)"""
 
     name = "hinge"
 
 
+@register
 class SmoothedHinge(Loss):
     """0 if m >= 1; 1 - m - gamma/2 if m <= 1 - gamma; (1 - m)^2/(2 gamma) between (the paper's)."""
 
@@ -180,6 +90,7 @@ class SmoothedHinge(Loss):
         self.gamma = check.number(gamma, "gamma", low=0.0, open_low=True)
 
 
+@register
 class SquaredHinge(Loss):
     """max(0, 1 - m)^2"""
 
@@ -188,6 +99,7 @@ class SquaredHinge(Loss):
     domain = (0.0, math.inf)
 
 
+@register
 class Logistic(Loss):
     """log(1 + exp(-m))"""
 
@@ -196,6 +108,8 @@ class Logistic(Loss):
     gamma = 4.0
 
     kinks = np.empty(0)
+    conjugate_kink = False
+    _resting_values = ()  # phi' tends to its bounds, and never is there
 
     @property
     def theta(self) -> tuple[float, ...]:
@@ -207,6 +121,7 @@ class Logistic(Loss):
             return np.log1p(-x) - np.log(x)
 
 
+@register
 class Squared(Loss):
     """r^2/2"""
 
@@ -216,6 +131,7 @@ class Squared(Loss):
     domain = (-math.inf, math.inf)
 
 
+@register
 class Huber(Loss):
     """r^2/2 if |r| <= delta, else delta |r| - delta^2/2"""
 
@@ -231,6 +147,7 @@ class Huber(Loss):
         return -self.delta, self.delta
 
 
+@register
 class EpsilonInsensitive(Loss):
     """max(0, |r| - epsilon)"""
 
@@ -255,6 +172,8 @@ class StronglyConvex(Loss):
 
     kernel = "perturbed"
     domain = (-math.inf, math.inf)
+    conjugate_kink = False
+    _resting_values = ()  # phi' increases everywhere
 
     def __init__(self, loss: Any, eta: float) -> None:
         loss = by_name(loss)
@@ -282,16 +201,23 @@ class StronglyConvex(Loss):
     def nearest_conjugate_slope(self, x: Vector, m: Vector) -> Vector:
         """The one slope: the root a of phi'(a) + a/eta = -x, by the conjugate's inner minimiser."""
         k = self.eta + self.loss.gamma
-        x1 = self.loss.arrays.dual_prox(_flat(self.eta * x / k), np.full(x.size, 1 / k))
+        x1 = self.loss.arrays.dual_prox(flat(self.eta * x / k), np.full(x.size, 1 / k))
         return np.asarray(self.eta * (x1 - x))
-
-
-_NAMED = (Hinge, SmoothedHinge, SquaredHinge, Logistic, Squared, Huber, EpsilonInsensitive)
 
 
 def by_name(loss: Any) -> Loss:
     """The loss of that name with its default parameters, or the loss object itself."""
     if isinstance(loss, Loss):
+        _check_agreement(loss)
         return loss
-    known = {cls.name: cls for cls in _NAMED}
-    return known[check.choice(loss, "loss", list(known))]()
+    return _REGISTERED[check.choice(loss, "loss", names())]()
+
+
+def _check_agreement(loss: Loss) -> None:
+    """What a loss of the user's says twice must be the same: methods read both."""
+    _ = loss.arrays  # theta by itself is sound
+    if loss.kernel == "interval" and (loss.gamma, *loss.domain) != tuple(loss.theta[2:]):
+        raise ValueError(
+            f"loss {loss!r} has gamma = {loss.gamma} and domain = {loss.domain}, but the last "
+            f"three of its theta are {tuple(loss.theta[2:])}; they must be the same."
+        )

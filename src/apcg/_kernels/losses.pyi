@@ -15,6 +15,12 @@ class Loss:
         weights: NDArray[np.float64],
     ) -> float: ...
     def total_conjugate(self, x: NDArray[np.float64], weights: NDArray[np.float64]) -> float: ...
+    def gap_share(
+        self,
+        m: NDArray[np.float64],
+        x: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> NDArray[np.float64]: ...
     def dual_prox(
         self,
         v: NDArray[np.float64],

@@ -17,7 +17,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, exp, fabs, log, log1p
 
-from .types cimport scaled_conjugate
+from .types cimport Sum, add, scaled_conjugate
 
 
 # ---- the interval family ----------------------------------------------------------------------
@@ -233,18 +233,6 @@ cdef LossFunctions find(str name) except *:
     raise ValueError(f"no compiled loss is called {name!r}")
 
 
-cdef struct Sum:
-    double high, low
-
-
-cdef inline void add(Sum *total, double x) noexcept nogil:
-    """Neumaier's compensated sum: a gap at rounding level is a difference of two such sums."""
-    cdef double s = total.high + x
-    if s - s == 0.0:  # an infinite sum has no correction
-        total.low += (total.high - s) + x if fabs(total.high) >= fabs(x) else (x - s) + total.high
-    total.high = s
-
-
 cdef class Loss:
     """A loss for arrays: its functions and its own parameters."""
 
@@ -308,6 +296,24 @@ cdef class Loss:
                 elif x[i] != 0.0:
                     add(&total, INFINITY)
         return total.high + total.low
+
+    def gap_share(self, const double[::1] m, const double[::1] x, const double[::1] weights):
+        """weight_i (phi(m_i) + phi*(-x_i/weight_i)) + m_i x_i, which is not negative."""
+        cdef Py_ssize_t i
+        cdef double s, share
+        result = np.empty(x.shape[0])
+        cdef double[::1] out = result
+        with nogil:
+            for i in range(x.shape[0]):
+                s = weights[i if weights.shape[0] > 1 else 0]
+                if s != 0.0:
+                    share = m[i] * x[i] + s * (
+                        self.functions.value(m[i], &self.theta[0])
+                        + scaled_conjugate(self.functions.conjugate, x[i], s, &self.theta[0]))
+                else:
+                    share = 0.0 if x[i] == 0.0 else INFINITY
+                out[i] = 0.0 if share < 0.0 else share  # below 0 is rounding
+        return result
 
     def dual_prox(self, const double[::1] v, const double[::1] step, const double[::1] near=None):
         """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)

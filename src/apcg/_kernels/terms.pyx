@@ -10,6 +10,7 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport uintptr_t
 
 from .losses cimport LossFunctions, find
+from .types cimport Sum, add
 
 
 # ---- h: functions of the rows of A x --------------------------------------------------------
@@ -23,15 +24,27 @@ cdef double square_derivative(double t, const double *theta) noexcept nogil:
 
 
 cdef double support(double v, const double *theta) noexcept nogil:
-    """g*(v) for g(w) = a|w| + (b/2)w^2 on [lower, upper]; theta = (a, b, lower, upper), b > 0."""
+    """g*(v) for g(w) = a|w| + (b/2)w^2 on [lower, upper]; theta = (a, b, lower, upper).
+
+    With b = 0 it is infinite if w is, the maximiser; as a product it cannot be infinity less
+    infinity.
+    """
     cdef double w = support_derivative(v, theta)
-    return v * w - theta[0] * fabs(w) - 0.5 * theta[1] * w * w
+    if w == 0.0:
+        return 0.0
+    cdef double value = w * (v - theta[0] if w > 0.0 else v + theta[0])
+    return value - 0.5 * theta[1] * w * w if theta[1] != 0.0 else value
 
 
 cdef double support_derivative(double v, const double *theta) noexcept nogil:
-    """The maximiser of v w - g(w), which is grad g*(v)."""
+    """The maximiser of v w - g(w), which is grad g*(v) if b > 0; of more than one, 0 or nearest."""
     cdef double w = v - theta[0] if v > theta[0] else (v + theta[0] if v < -theta[0] else 0.0 * v)
-    w /= theta[1]
+    if theta[1] != 0.0:
+        w /= theta[1]
+    elif w > 0.0:
+        w = INFINITY
+    elif w < 0.0:
+        w = -INFINITY
     return theta[2] if w < theta[2] else (theta[3] if w > theta[3] else w)
 
 
@@ -68,13 +81,13 @@ cdef class Outer:
     def value(self, const double[::1] t):
         """sum_j h_j(t_j)."""
         cdef Py_ssize_t j
-        cdef double total = 0.0
+        cdef Sum total = Sum(0.0, 0.0)
         with nogil:
             for j in range(t.shape[0]):
-                total += (self.weight[j * self.weight_stride]
-                          * self.value_(self.sign[j * self.sign_stride] * t[j],
-                                        &self.theta[0, 0] + j * self.theta_stride))
-        return total
+                add(&total, self.weight[j * self.weight_stride]
+                    * self.value_(self.sign[j * self.sign_stride] * t[j],
+                                  &self.theta[0, 0] + j * self.theta_stride))
+        return total.high + total.low
 
     def derivative(self, const double[::1] t):
         """The array of h_j'(t_j)."""
@@ -173,13 +186,13 @@ cdef class Psi:
         """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks; index_e = e if None."""
         cdef Py_ssize_t e
         cdef bint given = index is not None
-        cdef double total = 0.0
+        cdef Sum total = Sum(0.0, 0.0)
         if self.is_block:
             return self.block_value_(&x[0], x.shape[0], theta_at(self, index[0]))
         with nogil:
             for e in range(x.shape[0]):
-                total += value_at(self, index[e] if given else e, x[e])
-        return total
+                add(&total, value_at(self, index[e] if given else e, x[e]))
+        return total.high + total.low
 
     def contains(self, const double[::1] x):
         """Whether every psi_i(x_i) is finite; quicker than the values, which may take logarithms."""
@@ -200,11 +213,12 @@ cdef class Psi:
                         return False
         return True
 
-    def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index):
+    def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index=None):
         """The prox of psi_{index_e} at v_e for each e, or of psi_{index_0} at the block v.
 
-        One step serves for all coordinates if only one is given.
+        One step serves for all coordinates if only one is given; index_e = e if None.
         """
+        cdef bint given = index is not None
         result = np.array(v)
         cdef double[::1] out = result
         cdef Py_ssize_t e
@@ -214,7 +228,7 @@ cdef class Psi:
             return result
         with nogil:
             for e in range(out.shape[0]):
-                out[e] = prox_at(self, index[e], out[e], step[e * stride])
+                out[e] = prox_at(self, index[e] if given else e, out[e], step[e * stride])
         return result
 
     def value_of_blocks(self, const double[::1] x, const Py_ssize_t[::1] starts):

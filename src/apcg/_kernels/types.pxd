@@ -1,5 +1,6 @@
 # Shared types; there is no module behind this file.
 
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from *:
@@ -32,3 +33,15 @@ cdef inline double scaled_conjugate(
     if value - value != 0.0 and s != 1.0:
         value = function(x / s * (1.0 - 4.5e-16), theta)
     return value
+
+
+cdef struct Sum:
+    double high, low
+
+
+cdef inline void add(Sum *total, double x) noexcept nogil:
+    """Neumaier's compensated sum: a gap at rounding level is a difference of two such sums."""
+    cdef double s = total.high + x
+    if s - s == 0.0:  # an infinite sum has no correction
+        total.low += (total.high - s) + x if fabs(total.high) >= fabs(x) else (x - s) + total.high
+    total.high = s

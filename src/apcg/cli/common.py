@@ -10,14 +10,13 @@ from typing import TypedDict, TypeVar
 import click
 import numpy as np
 
-from .. import losses, model
+from .. import losses, model, regulariser
 from .._types import Array
 from ..datasets import Dataset
 from ..erm import ERM
 
-LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic", "squared", "huber",
-          "epsilon_insensitive")  # fmt: skip
-PENALTIES = ("l2", "l1", "elasticnet")
+LOSSES = losses.names(margin=True) + losses.names(margin=False)
+PENALTIES = regulariser.NAMES
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -96,7 +95,8 @@ def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
                          show_default=True, help="Penalty g."),
             click.option("--loss", type=click.Choice(LOSSES), default=default_loss,
                          show_default=default_loss or "smoothed_hinge, or squared for real labels",
-                         help="The first four are for two classes, the others for real labels."),
+                         help=f"{', '.join(losses.names(margin=True))} are for two classes, the "
+                         "others for real labels."),
         ):  # fmt: skip
             command = option(command)
         return command

@@ -21,8 +21,6 @@ from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
-LOSSES = ("smoothed_hinge", "hinge", "squared_hinge", "logistic")
-
 
 def _has_probabilities(estimator: Classifier) -> bool:
     loss = estimator.loss
@@ -89,7 +87,7 @@ class Classifier(LinearClassifierMixin, Linear):
         """One problem for two classes, else one against the rest for each; all share X."""
         weights = self._weights(classes, codes, weights)
         self._check_classes(classes, codes, weights)
-        loss = find_loss(self.loss, LOSSES, gamma=self.gamma)
+        loss = find_loss(self.loss, losses.names(margin=True), gamma=self.gamma)
         positive = [1] if len(classes) == 2 else range(len(classes))
         labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
         first = self._problem(X, labels[0], weights, loss, alpha, base)

@@ -56,7 +56,7 @@ class Plan:
 
     def share(self) -> None:
         """Make the copy of X by features, if one is needed, before threads do so one by one."""
-        if not self.problems[0].dual_form:
+        if self.problems[0].separable and not self.problems[0].dual_form:
             _ = self.problems[0].form
 
 

@@ -19,8 +19,6 @@ from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
 
-LOSSES = ("squared", "huber", "epsilon_insensitive")
-
 
 class Regressor(RegressorMixin, Linear):
     """What `APCGRegressor` and its CV form share."""
@@ -47,7 +45,9 @@ class Regressor(RegressorMixin, Linear):
 
         That changes nothing but b, and costs <y, x> no digits where the mean is large.
         """
-        loss = find_loss(self.loss, LOSSES, delta=self.delta, epsilon=self.epsilon)
+        loss = find_loss(
+            self.loss, losses.names(margin=False), delta=self.delta, epsilon=self.epsilon
+        )
         known = weights if weights is not None and weights.any() else None
         offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
 

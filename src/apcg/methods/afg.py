@@ -1,6 +1,8 @@
 """AFG: Nesterov's accelerated full gradient method with a line search, on the primal of ERM.
 
-    minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the L2 part of lambda g
+    minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the square of lambda g
+
+Psi is what is left of lambda g. It takes any g with a prox, a penalty of the user's too.
 
 It is Algorithm 1 of the paper with one block (Nesterov's book, section 2.2), in which a line search
 takes the place of the constant L: gamma and mu are here those of the book, not divided by L.
@@ -9,6 +11,10 @@ takes the place of the constant L: gamma and mu are here those of the book, not 
     y  = (alpha gamma z + gamma+ w)/(alpha gamma + gamma+)
     z+ = argmin_z (alpha L/2)|z - (1 - beta) z - beta y|^2 + <grad f(y), z> + Psi(z)
     w+ = y + alpha (z+ - (1 - beta) z - beta y)
+
+If nothing is known of strong convexity, mu = 0, it begins anew from w+ when a step has gone against
+the momentum, <y - w+, w+ - w> > 0 (O'Donoghue and Candes, Found. Comput. Math. 15, 2015): the rate
+is then about that of the mu that nobody told it. With an intercept, and for L1, mu is 0.
 
 L is doubled until f(w+) <= f(y) + <grad f(y), w+ - y> + (L/2)|w+ - y|^2, and let fall after a step.
 The predictions X y, X w+ are combinations of those of w and z, so a trial costs X' v and X z+: one
@@ -25,7 +31,6 @@ import numpy as np
 
 from .._validation import Vector
 from ..erm import ERM
-from ..intercept import unpenalised
 from ..points import Start
 from . import costs
 from .base import SMOOTH_LOSS, Needs, Target
@@ -49,6 +54,10 @@ class AFG:
         squared = problem.weights * problem.samples.squared_norms()
         mean = float(np.mean(np.broadcast_to(squared, problem.n_samples)))
         self.L = mean / (problem.loss.gamma * problem.n) + self.mu or 1.0  # f may be constant
+        # The step of the prox, 1/(alpha L), is at most 1/sqrt(mu L): with L >= 4 mu, half of what a
+        # g that does not split exactly can take.
+        self._least = self.mu * (1 + 1e-9 if problem.g.splits_exactly else 4.0)
+        self.L = max(self.L, self._least)
         self.gamma = self.L
 
     def step(self) -> int:
@@ -68,8 +77,11 @@ class AFG:
             if self._accept(y, new, gradient, value):
                 break
             self.L *= 2
+        restart = self.mu == 0 and float((y.w - new.w) @ (new.w - self.at.w)) > 0
         self.at, self._far, self.gamma = new, far, gamma
-        self.L = max(self.L * _EASE, self.mu * (1 + 1e-9))
+        self.L = max(self.L * _EASE, self._least)
+        if restart:
+            self._far, self.gamma = new, self.L
         return passes
 
     def _alpha(self) -> float:
@@ -89,7 +101,7 @@ class AFG:
         return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
     def _prox(self, v: Vector, step: float) -> Predicted:
-        """The prox of Psi = lambda (a|w| + bounds)."""
+        """The prox of Psi, which is lambda g without its square."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
         return Predicted(w, self.problem.samples.tdot(w))
 
@@ -112,6 +124,6 @@ class AFGMethod:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> FullRun:
         """Begin at w."""
         start = start_vector(problem, at)
-        seen = unpenalised(problem) if problem.intercept else problem
+        seen = problem.unpenalised() if problem.intercept else problem
         every = 1 if costs.sweep(problem) > EXPENSIVE else 5
         return FullRun(problem, AFG(seen, start), every, rng)

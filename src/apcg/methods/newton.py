@@ -23,7 +23,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .._validation import Matrix, Vector
 from ..erm import ERM
-from ..intercept import unpenalised
 from ..points import Start
 from . import costs
 from .base import QUADRATIC_PENALTY, SMOOTH_LOSS, Needs, Target
@@ -39,7 +38,7 @@ class Newton:
     """The iterate w with its predictions X w. With an intercept it is the last entry of w."""
 
     def __init__(self, problem: ERM, w0: Vector) -> None:
-        problem = unpenalised(problem) if problem.intercept else problem
+        problem = problem.unpenalised() if problem.intercept else problem
         self.problem = problem
         self._cost, self._counted = 0.0, 0
         # w0 may be far too long where lambda is small: the best point between 0 and beyond it.

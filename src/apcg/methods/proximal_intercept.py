@@ -11,7 +11,6 @@ from typing import Protocol
 
 from .._validation import Vector
 from ..erm import ERM
-from ..intercept import bordered
 from ..problem import Composite
 
 #: An inner gap below this share of P is rounding: beta is as good as it gets, and the centre moves.
@@ -36,7 +35,7 @@ class ProximalIntercept:
     """The bordered dual with a centre beta_k; kappa is the weight of the proximal term."""
 
     def __init__(self, problem: ERM, b: float) -> None:
-        border = bordered(problem)
+        border = problem.bordered()
         self.form: Composite = border.form
         self.kappa: float = border.strong_convexity
         self.c: float = border.samples.constant

@@ -56,7 +56,7 @@ def applies(problem: ERM) -> bool:
 
 def rests(problem: ERM) -> bool:
     """Whether there are values that coordinates come to rest at."""
-    return problem.loss.rests if problem.dual_form else bool(problem.g.a.any())
+    return problem.loss.rests if problem.dual_form else bool(problem.interval.a.any())
 
 
 class Resting:
@@ -135,8 +135,8 @@ def _zeros(problem: ERM, found: Certificate, gap: float, caution: float) -> tupl
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
     v = problem._combine(found.x)
-    likely = np.abs(v) + caution * radius / (problem.alpha * problem.n) < problem.g.a
-    likely &= (problem.g.lower < 0) & (problem.g.upper > 0)
+    likely = np.abs(v) + caution * radius / (problem.alpha * problem.n) < problem.interval.a
+    likely &= (problem.interval.lower < 0) & (problem.interval.upper > 0)
     if problem.intercept:  # the last coordinate, which is never idle
         likely = np.append(likely, False)
     return likely, np.zeros(likely.size)

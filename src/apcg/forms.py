@@ -1,0 +1,87 @@
+"""The two forms of ERM as the kernels solve them: f + Psi over coordinates.
+
+dual: the coordinates are x_i, one for each sample; f has g* and a square, psi_i the rest of phi_i*.
+primal: they are w_j, one for each feature; f has the loss and the square of g, psi_j the rest of g.
+"""
+
+from __future__ import annotations
+
+from ._kernels.terms import Outer, Psi
+from ._validation import Vector
+from .data import LinearMap
+from .loss import Loss
+from .problem import Composite, Smooth, Terms
+from .regulariser import Interval, Regulariser
+from .weights import divisor
+
+
+def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
+    """Refuse a loss and a penalty that leave no form with a smooth part and a finite gap."""
+    if loss.gamma == 0 and not g.separable:
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only "
+            'the primal can be solved. Take a smooth loss, "smoothed_hinge" or "huber" for example.'
+        )
+    if g.strong_convexity > 0:
+        return
+    if loss.gamma == 0:
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly "
+            "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "
+            '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
+        )
+    if g.leaves_free:
+        raise ValueError(
+            "penalty leaves features without any penalty or bounds, and then no duality gap "
+            "is finite; give each a positive weight."
+        )
+
+
+def dual(
+    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int,
+    norms: Vector,
+) -> Composite:  # fmt: skip
+    """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest.
+
+    `norms` are the squared norms of the samples, weighted if g differs from feature to feature.
+    """
+    gamma, s = loss.gamma, divisor(weights)
+    smoothness = 1 / (alpha * g.strong_convexity * n**2)
+    if g.is_l2:
+        outer = Outer("square", weight=[smoothness])
+    else:
+        outer = Outer("support", weight=[alpha], sign=[1 / (alpha * n)], theta=g.theta)
+    f = Smooth(
+        samples,
+        outer,
+        smoothness,
+        norms,
+        sign=y if loss.margin else None,
+        c=None if loss.margin else -y / n,
+        sigma=gamma / (n * s) if s.size > 1 else gamma / n,
+    )
+    terms = Psi("dual:" + loss.kernel, [loss.theta], weight=1 / n, scale=s, gamma=gamma)
+    return Composite(f, Terms(terms), samples.n_coordinates)
+
+
+def primal(
+    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int
+) -> Composite:
+    """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
+    features = samples.transposed  # a copy of X
+    outer = Outer(
+        loss.kernel,
+        weight=weights / n,
+        sign=y if loss.margin else (1.0,),
+        theta=[loss.theta],
+    )
+    f = Smooth(
+        features,
+        outer,
+        1 / (loss.gamma * n),
+        features.squared_norms(None if weights.size == 1 else weights),
+        shift=None if loss.margin else y,
+        sigma=alpha * (g.b if g.b.size > 1 else float(g.b[0])),
+    )
+    theta = g.theta * [alpha, 0.0, 1.0, 1.0]  # the square is in f
+    return Composite(f, Terms(Psi("interval", theta)), samples.n_rows)
