@@ -157,11 +157,21 @@ def test_an_excess_that_never_ends():
 
 
 @pytest.mark.parametrize("b", [0.0, 0.3])
-@pytest.mark.parametrize("method", ["auto", "apcg", "sdca"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_auto_takes_the_method_that_can(b, intercept):
+    p = own("logistic", b, intercept=intercept)
+    r = solve(p, tol=1e-8, max_epochs=5000)
+    assert r.converged
+    assert r.side == "primal"
+    assert r.gap == pytest.approx(p.gap(r.x, r.w, r.intercept if intercept else None), abs=1e-14)
+
+
+@pytest.mark.parametrize("b", [0.0, 0.3])
+@pytest.mark.parametrize("method", ["adaptive", "apcg", "sdca"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_coordinate_methods_say_what_can_be_done(method, b, intercept):
     p = own("logistic", b, intercept=intercept)
-    with pytest.raises(ValueError, match='prox of the whole is known; take method "afg"'):
+    with pytest.raises(ValueError, match="a sum over features.*take one of 'auto', 'afg'"):
         solve(p, method)
     with pytest.raises(ValueError, match="penalty GroupNorm: coordinate methods"):
         _ = p.form

@@ -56,7 +56,9 @@ def applies(problem: ERM) -> bool:
 
 def rests(problem: ERM) -> bool:
     """Whether there are values that coordinates come to rest at."""
-    return problem.loss.rests if problem.dual_form else bool(problem.interval.a.any())
+    if problem.dual_form:
+        return problem.loss.rests
+    return problem.separable and bool(problem.interval.a.any())
 
 
 class Resting:
