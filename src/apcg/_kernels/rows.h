@@ -65,6 +65,34 @@ typedef double apcg_pair __attribute__((vector_size(16), may_alias));
         APCG_UNROLL for (ptrdiff_t k_ = 0; k_ < (m); k_++) (x)[J] += dx_ * (double)(a)[k_];        \
     } while (0)
 
+/* The sums of a sparse row in four parts: with one, each addition waits for the last one. */
+#define sparse_dot1_wide(a, r, m, x, s)                                                            \
+    do {                                                                                           \
+        double s0_ = 0.0, s1_ = 0.0, s2_ = 0.0, s3_ = 0.0;                                         \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            s0_ += (double)(a)[k_] * (x)[(r)[k_]];                                                 \
+            s1_ += (double)(a)[k_ + 1] * (x)[(r)[k_ + 1]];                                         \
+            s2_ += (double)(a)[k_ + 2] * (x)[(r)[k_ + 2]];                                         \
+            s3_ += (double)(a)[k_ + 3] * (x)[(r)[k_ + 3]];                                         \
+        }                                                                                          \
+        for (; k_ < (m); k_++) s0_ += (double)(a)[k_] * (x)[(r)[k_]];                              \
+        (s) = (s0_ + s1_) + (s2_ + s3_);                                                           \
+    } while (0)
+#define dense_dot1_wide(a, m, x, s)                                                                \
+    do {                                                                                           \
+        double s0_ = 0.0, s1_ = 0.0, s2_ = 0.0, s3_ = 0.0;                                         \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            s0_ += (double)(a)[k_] * (x)[k_];                                                      \
+            s1_ += (double)(a)[k_ + 1] * (x)[k_ + 1];                                              \
+            s2_ += (double)(a)[k_ + 2] * (x)[k_ + 2];                                              \
+            s3_ += (double)(a)[k_ + 3] * (x)[k_ + 3];                                              \
+        }                                                                                          \
+        for (; k_ < (m); k_++) s0_ += (double)(a)[k_] * (x)[k_];                                   \
+        (s) = (s0_ + s1_) + (s2_ + s3_);                                                           \
+    } while (0)
+
 /* sparse columns */
 #define sparse_dot2(a, r, m, pq, sp, sq) APCG_DOT2(a, m, pq, (r)[k_], sp, sq)
 #define sparse_add2(a, r, m, pq, dp, dq) APCG_ADD2(a, m, pq, (r)[k_], dp, dq)

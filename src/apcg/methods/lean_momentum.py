@@ -1,0 +1,3 @@
+"""stub"""
+class Momentum:
+    FEWEST = 20
