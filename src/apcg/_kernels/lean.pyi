@@ -53,3 +53,37 @@ def plain_sweep(
     begin: _Index,
     end: _Index,
 ) -> None: ...
+
+class Accelerated:
+    uv: NDArray[np.float64]
+    pq: NDArray[np.float64]
+    guess: NDArray[np.float64]
+    pb: float
+    qb: float
+    s: float
+    root: float
+    N: float
+    settle: float
+    def __init__(
+        self,
+        uv: NDArray[np.float64],
+        pq: NDArray[np.float64],
+        guess: NDArray[np.float64],
+        *,
+        qb: float,
+        settle: float,
+    ) -> None: ...
+
+def accelerated_sweep(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    rows: Rows,
+    state: Accelerated,
+    tally: Tally,
+    keep: _Index,
+    begin: _Index,
+    end: _Index,
+    visits: _Index,
+    last: _Index,
+) -> None: ...
