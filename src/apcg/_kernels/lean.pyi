@@ -87,3 +87,28 @@ def accelerated_sweep(
     visits: _Index,
     last: _Index,
 ) -> None: ...
+def choose_visits(
+    rows: Rows,
+    state: Accelerated,
+    keep: _Index,
+    lengths: _Vector,
+    last: _Vector,
+    moved: _Vector,
+    exponents: _Index,
+    most: float,
+    counts: _Index,
+) -> None: ...
+def arrange(
+    keep: _Index,
+    exponents: _Index,
+    counts: _Index,
+    lengths: _Index,
+    random: NDArray[np.uint32],
+    listed: _Index,
+    order: _Index,
+    begin: _Index,
+    end: _Index,
+    visits: _Index,
+    last: _Index,
+) -> None: ...
+def dual_parts(rows: Rows, state: Accelerated, x: _Vector) -> tuple[float, int]: ...

@@ -22,7 +22,8 @@ dropped from the list of rows: LIBLINEAR's shrinking. A dropped row i is ~i in t
 A free intercept b is one more feature, constant: it is a number of its own, stored in no row.
 """
 
-from libc.math cimport INFINITY, exp, fabs, log, log1p
+from libc.math cimport INFINITY, exp, fabs, log, log1p, sqrt
+from libc.stdint cimport uint32_t, uint64_t
 
 from .losses cimport interval_dual_prox, slope
 from .types cimport ROUNDING, index_t, value_t
@@ -209,6 +210,22 @@ cdef double logistic_step(double *eta, double a, double m, double q, double seri
     return x
 
 
+cdef inline void fetch_row(const value_t *data, const index_t *columns, const index_t *indptr,
+                           Py_ssize_t i) noexcept nogil:
+    """Ask for a whole row, by cache lines: of its place no hardware can know where rows were left
+    out or a block ends."""
+    cdef const char *at = <const char *> (data + indptr[i])
+    cdef const char *end = <const char *> (data + indptr[i + 1])
+    while at < end:
+        prefetch(at)
+        at += 64
+    at = <const char *> (columns + indptr[i])
+    end = <const char *> (columns + indptr[i + 1])
+    while at < end:
+        prefetch(at)
+        at += 64
+
+
 # ---- the sweep without momentum -------------------------------------------------------------------
 
 cdef void plain_rows(
@@ -239,12 +256,10 @@ cdef void plain_rows(
             if sparse:
                 row, own = data + indptr[i], columns + indptr[i]
                 size = indptr[i + 1] - indptr[i]
-                # the next row, of which no hardware can know if rows were left out or blocks end
                 j = keep[k + 1] if k + 1 < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0:
-                    prefetch(data + indptr[j])
-                    prefetch(columns + indptr[j])
+                if j >= 0 and j != i + 1:
+                    fetch_row(data, columns, indptr, j)
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size
@@ -405,9 +420,8 @@ cdef void accelerated_rows(
                 size = indptr[i + 1] - indptr[i]
                 j = keep[k + 1] if k + 1 < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0:
-                    prefetch(data + indptr[j])
-                    prefetch(columns + indptr[j])
+                if j >= 0 and j != i + 1:
+                    fetch_row(data, columns, indptr, j)
                 sparse_dot2(row, own, size, pq, sp, sq)
             else:
                 row = data + i * size
@@ -487,3 +501,109 @@ def accelerated_sweep(
     with nogil:
         accelerated_rows(values, columns, starts, rows, state, tally, &keep[0], &begin[0],
                          &end[0], &visits[0], &last[0], begin.shape[0])
+
+
+# ---- what surrounds a sweep with momentum: visits, the order of the blocks, the dual -----------------
+
+def choose_visits(Rows rows, Accelerated state, const Py_ssize_t[::1] keep,
+                  const double[::1] lengths, double[::1] last, double[::1] moved,
+                  Py_ssize_t[::1] exponents, double most, Py_ssize_t[::1] counts):
+    """exponents[k] = log2 of the visits of row keep[k], from 0 to log2(most); counts of each.
+
+    Visits are how far x has moved since `last`, in the norm of L, over the mean of that, which is
+    weighted by lengths. `last` becomes x. `moved` is room for as many numbers as there are rows.
+    """
+    cdef Py_ssize_t k, i, e, mask = -1 if rows.weights.shape[0] > 1 else 0
+    cdef double half = 0.5 * state.s, x, total = 0.0, weight = 0.0, mean, ratio
+    with nogil:
+        for k in range(keep.shape[0]):
+            i = keep[k]
+            x = state.uv[i, 1] + half * state.uv[i, 0]
+            moved[k] = fabs(x - last[i]) * sqrt(rows.weights[i & mask] * rows.L[i])
+            last[i] = x
+            total += lengths[i] * moved[k]
+            weight += lengths[i]
+        mean = total / weight if weight > 0.0 else 0.0
+        for k in range(counts.shape[0]):
+            counts[k] = 0
+        for k in range(keep.shape[0]):
+            e = 0
+            if 0.0 < mean < INFINITY:
+                ratio = moved[k] / mean
+                if ratio > most:
+                    ratio = most
+                while ratio >= 2.0 and e + 1 < counts.shape[0]:
+                    ratio *= 0.5
+                    e += 1
+            exponents[k] = e
+            counts[e] += 1
+
+
+def arrange(const Py_ssize_t[::1] keep, const Py_ssize_t[::1] exponents,
+            const Py_ssize_t[::1] counts, const Py_ssize_t[::1] lengths,
+            const uint32_t[::1] random, Py_ssize_t[::1] listed, Py_ssize_t[::1] order,
+            Py_ssize_t[::1] begin, Py_ssize_t[::1] end, Py_ssize_t[::1] visits,
+            Py_ssize_t[::1] last):
+    """The rows by class (`listed`) and the blocks of a sweep, one slot after the other.
+
+    Class e has counts[e] rows in blocks of lengths[e], and 2^e rounds; each is a shuffle of its
+    blocks, by as many of the random numbers. `order` is room for the blocks of all classes.
+    """
+    cdef Py_ssize_t highest = 0, e, k, slot, share, within, n, first, at, spot, j, out = 0, drawn = 0
+    cdef Py_ssize_t rows_from[64]
+    cdef Py_ssize_t blocks_from[64]
+    cdef Py_ssize_t next_row[64]
+    cdef Py_ssize_t blocks[64]
+    with nogil:
+        at = spot = 0
+        for e in range(counts.shape[0]):
+            rows_from[e] = next_row[e] = at
+            blocks_from[e] = spot
+            blocks[e] = (counts[e] + lengths[e] - 1) // lengths[e]
+            at += counts[e]
+            spot += blocks[e]
+            if counts[e]:
+                highest = e
+        for k in range(keep.shape[0]):
+            e = exponents[k]
+            listed[next_row[e]] = keep[k]
+            next_row[e] += 1
+        for slot in range(<Py_ssize_t> 1 << highest):
+            for e in range(highest + 1):
+                n = blocks[e]
+                if n == 0:
+                    continue
+                share = <Py_ssize_t> 1 << (highest - e)
+                within = slot & (share - 1)
+                first = blocks_from[e]
+                if within == 0:         # a new round
+                    for k in range(n):  # Fisher and Yates, from the inside out
+                        j = <Py_ssize_t> ((<uint64_t> random[drawn] * <uint64_t> (k + 1)) >> 32)
+                        drawn += 1
+                        order[first + k] = order[first + j]
+                        order[first + j] = k
+                for k in range(within * n // share, (within + 1) * n // share):
+                    at = order[first + k] * lengths[e]
+                    begin[out] = rows_from[e] + at
+                    end[out] = rows_from[e] + min(at + lengths[e], counts[e])
+                    visits[out] = <Py_ssize_t> 1 << e
+                    last[out] = (slot >> (highest - e)) == (<Py_ssize_t> 1 << e) - 1
+                    out += 1
+
+
+def dual_parts(Rows rows, Accelerated state, double[::1] x):
+    """x = s_i a_i in its domain, |w|^2 and how many rows were outside; w is that of x as it was."""
+    cdef Py_ssize_t i, mask = -1 if rows.weights.shape[0] > 1 else 0
+    cdef double half = 0.5 * state.s, a, total = 0.0, t, lower = rows.theta[3], upper = rows.theta[4]
+    cdef Py_ssize_t outside = 0
+    with nogil:
+        for i in range(x.shape[0]):
+            a = state.uv[i, 1] + half * state.uv[i, 0]
+            if not lower <= a <= upper:
+                outside += 1
+                a = lower if a < lower else upper
+            x[i] = rows.weights[i & mask] * a
+        for i in range(state.pq.shape[0]):
+            t = state.pq[i, 1] + half * state.pq[i, 0]
+            total += t * t
+    return total, outside

@@ -102,15 +102,15 @@ class PlainSweeps:
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
         """The rows in the order of the sweep's list, and its blocks."""
-        begin, end = self.setup.blocks(keep.size, self.split)
-        order = rng.permutation(begin.size)
-        return keep, (begin[order], end[order])
+        length = self.setup.block(keep.size, self.split)
+        begin = length * rng.permutation(-(-keep.size // length))
+        return keep.copy(), (begin, np.minimum(begin + length, keep.size))
 
     def call(self, keep: Index, tally: kernel.Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
         kernel.plain_sweep(*self.setup.arrays, self.setup.rows, self.state, tally, keep, *blocks)
 
-    def after(self, keep: Index) -> None:
+    def after(self) -> None:
         """After a sweep: the centre of the intercept moves."""
         if self.setup.constant:
             change = self.setup.constant * self.setup.scale * self.setup.imbalance(self.a)
@@ -187,7 +187,6 @@ class LeanRun:
         """One sweep over the rows kept, in calls short enough for the clock; whether it was whole."""
         tally, setup = self.tally, self.setup
         keep, blocks = self.sweeps.schedule(self.keep, self.rng)
-        keep = keep.copy() if keep is setup.all else keep
         pieces = 1 + int(setup.work * (keep.size / setup.all.size)) // self.tuning.call
         whole = True
         tally.begin()
@@ -197,17 +196,22 @@ class LeanRun:
             if budget.expired and k + 1 < pieces:
                 whole = False
                 break
-        kept = keep[keep >= 0]
-        self.keep = kept if isinstance(self.sweeps, PlainSweeps) else np.sort(kept)
+        self._drop(~keep[keep < 0])
         if whole and "shrinking" not in self.without:
             tally.end()
         else:
             tally.open()
-        self.sweeps.after(self.keep)
+        self.sweeps.after()
         self._since_look += 1
         if whole:
             self.estimates.append(tally.est / setup.problem.n)
         return whole
+
+    def _drop(self, rows: Index) -> None:
+        if rows.size:
+            kept = np.ones(self.setup.problem.n_samples, dtype=bool)
+            kept[rows] = False
+            self.keep = self.keep[kept[self.keep]]
 
     def _open(self) -> None:
         """All rows again, and none dropped in the next sweep."""

@@ -29,6 +29,9 @@ WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
 SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
 #: r_i is at most HIGHEST and UNEVEN/sqrt(mu-hat), and 1 if mu-hat is at most FLOOR times the theorem's.
 HIGHEST, UNEVEN, FLOOR = 16, 8.0, 2.0
+CLASSES = 5
+#: The centre of the intercept moves by MOVE sqrt(mu-hat) of the way, at most all of it.
+MOVE = 2.0
 #: Where no mu is known mu-hat stops here.
 LEAST = 1e-10
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
@@ -113,11 +116,10 @@ class Momentum:
         )
         #: b = c beta of the proximal centre
         self.centre = plain.b - self._pull(a)
-        self.r = np.ones(p.n_samples, dtype=np.intp)
+        self.highest = 1
         self._lengths = p.samples.lengths
-        self._norm = np.sqrt(p.weights * setup.L)
         self._last = a.copy()
-        self.rate = Rate(mu, p.mu, self._value(a, self.w))
+        self.rate = Rate(mu, p.mu, self._value())
 
     # ---- the point ------------------------------------------------------------------------------
 
@@ -159,34 +161,44 @@ class Momentum:
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
         """The rows by class, and the blocks of the sweep: begin, end, visits, last round or not."""
-        r = self.r[keep]
-        steps = int(r.sum())
+        exponents = np.empty(keep.size, dtype=np.intp)
+        counts = np.zeros(CLASSES, dtype=np.intp)
+        room = np.empty(keep.size)
+        kernel.choose_visits(
+            self.setup.rows,
+            self.state,
+            keep,
+            self._lengths,
+            self._last,
+            room,
+            exponents,
+            self._most_visits(keep),
+            counts,
+        )
+        each = 1 << np.arange(CLASSES)
+        steps = int(counts @ each)
+        self.highest = int(each[np.flatnonzero(counts)[-1]])
         self.state.N = steps
         # with few rows alpha would be near 1, and s near 0
-        self.state.root = min(math.sqrt(self.rate.mu), max(steps, 1) / self.FEWEST)
-        highest = int(r.max(initial=1))
-        parts, slots, first = [], [], 0
-        listed = []
-        for each in (1 << k for k in range(highest.bit_length())):
-            rows = keep[r == each]
-            if rows.size == 0:
-                continue
-            begin, end = self.setup.blocks(rows.size, self.split, each)
-            count, share = begin.size, highest // each
-            order = rng.permuted(np.tile(np.arange(count), (each, 1)), axis=1)
-            slot = share * np.arange(each)[:, None] + (np.arange(count) * share // count)
-            final = np.repeat(np.arange(each) == each - 1, count).astype(np.intp)
-            order = order.ravel()
-            visits = np.full(order.size, each)
-            parts.append((begin[order] + first, end[order] + first, visits, final))
-            slots.append(slot.ravel())
-            listed.append(rows)
-            first += rows.size
-        columns = [np.concatenate(c) for c in zip(*parts, strict=True)]
-        if len(listed) > 1:
-            by_slot = np.argsort(np.concatenate(slots), kind="stable")
-            columns = [c[by_slot] for c in columns]
-        return np.concatenate(listed), tuple(columns)
+        self.state.root = min(math.sqrt(self.rate.mu), steps / self.FEWEST)
+        lengths = np.array(
+            [self.setup.block(int(c), self.split, int(e)) for c, e in zip(counts, each, strict=True)]
+        )
+        blocks = -(-counts // lengths)
+        total = int(blocks @ each)
+        listed = np.empty(keep.size, dtype=np.intp)
+        columns = np.empty((4, total), dtype=np.intp)
+        kernel.arrange(
+            keep,
+            exponents,
+            counts,
+            lengths,
+            rng.integers(0, 1 << 32, size=total, dtype=np.uint32),
+            listed,
+            np.empty(int(blocks.sum()), dtype=np.intp),
+            *columns,
+        )
+        return listed, tuple(columns)
 
     def call(self, keep: Index, tally: kernel.Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
@@ -194,42 +206,33 @@ class Momentum:
             *self.setup.arrays, self.setup.rows, self.state, tally, keep, *blocks
         )
 
-    def after(self, keep: Index) -> None:
-        """After a sweep: mu-hat, the visits of the next, the centre of the intercept."""
+    def after(self) -> None:
+        """After a sweep: mu-hat, the centre of the intercept."""
         if self.state.s < FOLD_AT:
             self._fold()
-        x = self._x
-        if self.rate.due():
-            highest = int(self.r[keep].max(initial=1))
-            if self.rate.tell(self._value(self._inside(x), self.w), highest):
-                self._restart()
-        self._choose_visits(keep, x)
+        if self.rate.due() and self.rate.tell(self._value(), self.highest):
+            self._restart()
         if self.setup.constant:
-            self._move_centre(self._inside(x))
+            self._move_centre()
 
-    def _choose_visits(self, keep: Index, x: Vector) -> None:
-        """r, by how far x has moved in the last sweep over the mean of that, weighted by lengths."""
-        moved = (np.abs(x - self._last) * self._norm)[keep]
-        self._last = x
-        self.r[:] = 1
+    def _most_visits(self, keep: Index) -> float:
+        """1 where there is nothing to gain from uneven visits."""
         mu = self.rate.mu
         if "visits" in self.without or keep.size < self.FEWEST or mu <= FLOOR * self.rate.least:
-            return
-        lengths = self._lengths[keep]
-        mean = float(moved @ lengths) / float(lengths.sum())
-        if 0 < mean < math.inf:
-            most = min(HIGHEST, UNEVEN / math.sqrt(mu))
-            exponents = np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
-            self.r[keep] = np.left_shift(1, exponents)
+            return 1.0
+        return min(HIGHEST, UNEVEN / math.sqrt(mu))
 
     # ---- values and sums ------------------------------------------------------------------------
 
-    def _value(self, a: Vector, w: Vector) -> float:
+    def _value(self) -> float:
         """F = -D, with the proximal term of the intercept."""
-        value = -self.setup.dual(a, w)
+        p, x = self.setup.problem, np.empty(self.setup.problem.n_samples)
+        square, outside = kernel.dual_parts(self.setup.rows, self.state, x)
+        if outside:
+            square = float(np.sum(self.w**2))
+        value = self.setup.cost(x) + 0.5 * p.strong_convexity * square
         if self.setup.constant:
-            p = self.setup.problem
-            b = self.centre + self._pull(a)
+            b = self.centre + self._pull(self.a)
             value += p.strong_convexity / (2 * self.setup.constant) * (b**2 - self.centre**2)
         return value
 
@@ -239,9 +242,14 @@ class Momentum:
             return 0.0
         return self.setup.constant * self.setup.scale * self.setup.imbalance(a)
 
-    def _move_centre(self, a: Vector) -> None:
-        """The centre moves to b, and b by as much; F jumps, which is no part of its rate."""
-        change = self._pull(a)
+    def _move_centre(self) -> None:
+        """The centre moves towards b, and b by as much; F jumps, which is no part of its rate.
+
+        Where momentum takes many sweeps to answer, whole moves would make it swing: moves of
+        sqrt(mu-hat) are not slower than momentum itself.
+        """
+        a = self.a
+        change = min(1.0, MOVE * math.sqrt(self.rate.mu)) * self._pull(a)
         self.state.qb += change
         self.centre += change
         self.rate.shift(change * self.setup.imbalance(a) / self.setup.problem.n)

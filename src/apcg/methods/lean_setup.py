@@ -157,10 +157,16 @@ class Setup:
 
     # ---- values -------------------------------------------------------------------------------
 
+    def cost(self, x: Vector) -> float:
+        """(1/n) sum_i s_i phi_i*(-x_i/s_i)"""
+        p = self.problem
+        total = p.loss.arrays.total_conjugate(x, p.weights)
+        return float(total if p.loss.margin else total - matrix.inner(p.y, x)) / p.n
+
     def dual(self, a: Vector, w: Vector) -> float:
         """D, without what an intercept asks for."""
-        p = self.problem
-        return p.dual_from(self.x(a), w * float(p.g.b[0]))
+        square = matrix.inner(w, w)
+        return -self.cost(self.x(a)) - 0.5 * self.problem.strong_convexity * float(square)
 
     def resting(self, a: Vector, m: Vector, tally: kernel.Tally) -> Mask:
         """Which rows rest beyond the thresholds, at margins (residuals) m: as the kernel has it."""
@@ -171,10 +177,8 @@ class Setup:
         below = (a <= self.low) | (left >= (tally.high if math.isfinite(tally.high) else 0.0))
         return np.asarray(above & below)
 
-    def blocks(self, size: int, split: bool, parts: int = 1) -> tuple[Index, Index]:
-        """Where the blocks of `size` rows begin and end; single rows unless `split`."""
+    def block(self, size: int, split: bool, parts: int = 1) -> int:
+        """The length of the blocks of `size` rows; single rows unless `split`."""
         p, t = self.problem, self.tuning
         length = t.block_tall if p.n >= t.tall * p.d else t.block
-        length = max(1, min(length // parts, size // t.blocks)) if split else 1
-        begin = np.arange(0, size, length)
-        return begin, np.minimum(begin + length, size)
+        return max(1, min(length // parts, size // t.blocks)) if split else 1
