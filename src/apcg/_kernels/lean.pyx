@@ -246,7 +246,7 @@ cdef void plain_rows(
     cdef const index_t *own = NULL
     cdef double gamma = theta[2], b = state.b, scale = rows.scale, border = rows.border
     cdef double series = rows.series, enough = rows.enough, easy = rows.easy
-    cdef double est = 0.0, m = 0.0, s, label, G, step, old, new, h
+    cdef double est = tally.est, m = 0.0, s, label, G, step, old, new, h
     cdef long long count = 0
     for block in range(blocks):
         for k in range(begin[block], end[block]):
@@ -290,7 +290,7 @@ cdef void plain_rows(
                 dense_add1(row, size, w, scale * h)
             b += border * h
     state.b = b
-    tally.est += est
+    tally.est = est
     tally.count += count
 
 
@@ -405,7 +405,7 @@ cdef void accelerated_rows(
     cdef double pb = state.pb, qb = state.qb, scale = rows.scale, border = rows.border
     cdef double s = state.s, alpha = state.root / state.N, settle = state.settle
     cdef double rho = (1.0 - alpha) / (1.0 + alpha), series = rows.series
-    cdef double est = 0.0, sp = 0.0, sq = 0.0, kappa, m, weight, label, G, step, u, v, y, c, z, h
+    cdef double est = tally.est, sp = 0.0, sq = 0.0, kappa, m, weight, label, G, step, u, v, y, c, z, h
     cdef double du, dv, t, scaled, half
     cdef long long count = 0
     for block in range(blocks):
@@ -480,7 +480,7 @@ cdef void accelerated_rows(
             pb += border * du
             qb += border * dv
     state.pb, state.qb, state.s = pb, qb, s
-    tally.est += est
+    tally.est = est
     tally.count += count
 
 

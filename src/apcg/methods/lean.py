@@ -64,9 +64,7 @@ class Lean:
         if unknown:
             raise ValueError(f"without: got {unknown}, expected some of {', '.join(PARTS)}.")
 
-    def start(
-        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
-    ) -> LeanRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> LeanRun:
         """Begin at x, or at what fits w, or at zero."""
         return LeanRun(Setup(problem, self.tuning), self.without, at, target, rng)
 

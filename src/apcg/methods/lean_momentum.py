@@ -182,7 +182,10 @@ class Momentum:
         # with few rows alpha would be near 1, and s near 0
         self.state.root = min(math.sqrt(self.rate.mu), steps / self.FEWEST)
         lengths = np.array(
-            [self.setup.block(int(c), self.split, int(e)) for c, e in zip(counts, each, strict=True)]
+            [
+                self.setup.block(int(c), self.split, int(e))
+                for c, e in zip(counts, each, strict=True)
+            ]
         )
         blocks = -(-counts // lengths)
         total = int(blocks @ each)
