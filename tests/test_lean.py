@@ -46,7 +46,7 @@ def drive(p, run, max_passes=20_000, passes=0):
         passes += run.advance(Budget(100)).passes
         found = certify(p, run.point())
         if found.relative <= run.target.tol:
-            found = certify(p, run.point().bare())
+            found = found if found.exact else certify(p, run.point().bare())
             if found.relative <= run.target.tol:
                 return found, passes
         assert passes <= max_passes, f"not solved in {passes} passes: {found.relative:.1e}"

@@ -6,15 +6,15 @@ A plain sweep steps once on each row, by exact maximisation of D (`_kernels/lean
 
 Rows are taken in blocks of consecutive ones, the blocks in random order: neighbours share cache
 lines. Rows that rest at a bound are dropped as LIBLINEAR drops them. The rows' parts of the gap,
-phi(m_i) + phi*(-a_i) + m_i a_i, are summed in passing, each at the w of its step: `est`. It is close
-to the gap, and costs nothing, so the gap is asked for only where it can be small enough.
+phi(m_i) + phi*(-a_i) + m_i a_i, are summed in passing, each at the w of its step: `est`. It is
+close to the gap, and costs nothing, so the gap is asked for only where it can be small enough.
 
-est falls by a factor exp(-c) a sweep. When log(est/wanted)/c sweeps, a prediction, are too many, the
-sweeps go on with momentum, in `lean_momentum`.
+est falls by a factor exp(-c) a sweep. When log(est/wanted)/c sweeps, a prediction, are too many,
+the sweeps go on with momentum, in `lean_momentum`.
 
 A free intercept is one more feature, of value c and stored nowhere, whose weight has the penalty
-(sigma/2)(beta - beta_k)^2, b = c beta: proximal points. beta_k moves to beta after every sweep, which
-adds (c^2/(sigma n)) sum_i y_i x_i to b.
+(sigma/2)(beta - beta_k)^2, b = c beta: proximal points. beta_k moves to beta after every sweep,
+which adds (c^2/(sigma n)) sum_i y_i x_i to b.
 """
 
 from __future__ import annotations
@@ -137,14 +137,16 @@ class LeanRun:
         self.keep = setup.all
         #: the estimated gap after each sweep; P, as far as it is known
         self.estimates: list[float] = []
-        p = setup.problem
-        self.primal = p.primal_from(np.zeros(p.d), np.zeros(p.n_samples))
+        self.primal = setup.primal_at_zero()
         self._sure = False
         self._since_look = 0
         self._optimism = 1.0
-        self._counted = 0
+        #: a look is wanted, and none has failed yet
+        self._confident = False
+        #: how far b moved in the last two sweeps
+        self._moves = (0.0, 0.0)
 
-    # ---- what the loop asks -----------------------------------------------------------------------
+    # ---- what the loop asks ---------------------------------------------------------------------
 
     def advance(self, budget: Budget) -> Work:
         """Sweeps until the estimate says that a look can pass."""
@@ -157,14 +159,20 @@ class LeanRun:
             passes, self.tally.count = passes + more, rest
             if not whole or budget.expired:
                 break
-            looked = self._look_pays()
+            looked = self._confident = self._look_pays()
             if not looked:
                 self._maybe_accelerate()
         return Work(int(passes))
 
     def point(self) -> Point:
-        """x, in its domain, and the v and b that go with it."""
+        """x, in its domain, and the v and b that go with it.
+
+        Without v where the first look is likely to end the run: that takes a certificate from x
+        alone, and two of them would be one too many.
+        """
         s, p = self.sweeps, self.setup.problem
+        if self._confident and not self._sure and isinstance(s, PlainSweeps):
+            return Point(x=self.setup.x(s.a), b=s.b)
         return Point(x=self.setup.x(s.a), v=s.w * float(p.g.b[0]), b=s.b)
 
     def seen(self, certificate: Certificate) -> None:
@@ -179,10 +187,10 @@ class LeanRun:
         if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
             self._bring_back(certificate.z)
 
-    # ---- sweeps -------------------------------------------------------------------------------------
+    # ---- sweeps ---------------------------------------------------------------------------------
 
     def _sweep(self, budget: Budget) -> bool:
-        """One sweep over the rows kept, in calls short enough for the clock; whether it was whole."""
+        """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
         tally, setup = self.tally, self.setup
         keep, blocks = self.sweeps.schedule(self.keep, self.rng)
         pieces = 1 + int(setup.work * (keep.size / setup.all.size)) // self.tuning.call
@@ -199,7 +207,9 @@ class LeanRun:
             tally.end()
         else:
             tally.open()
+        before = self.sweeps.b
         self.sweeps.after()
+        self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
         if whole:
             self.estimates.append(tally.est / setup.problem.n)
@@ -230,7 +240,7 @@ class LeanRun:
             self._optimism = 1.0
             self.estimates[-1] = math.inf  # of other rows: it tells nothing of what is to come
 
-    # ---- when to look, when to accelerate -------------------------------------------------------------
+    # ---- when to look, when to accelerate ----------------------------------------------------
 
     def _wanted(self) -> float:
         """The estimate that a look is likely to pass at."""
@@ -238,12 +248,33 @@ class LeanRun:
 
     def _look_pays(self) -> bool:
         """Whether the estimate is low enough, with P from D where P is not known yet."""
-        est = self.estimates[-1]
-        if self._since_look <= self.sweeps.pause or est > self._wanted():
+        if self._since_look <= self.sweeps.pause:
             return False
-        if not self._sure:
-            self._guess_primal(est)
+        est = self._now()
+        if est <= self._wanted() and self.setup.constant:
+            est += self._unbalanced()
+        if est <= self._wanted() and not self._sure:
+            self._guess_primal(self.estimates[-1])
         return est <= self._wanted()
+
+    def _now(self) -> float:
+        """The gap at the end of the sweep: the estimate is of its middle, say."""
+        est = self.estimates[-1]
+        if isinstance(self.sweeps, PlainSweeps) and len(self.estimates) > 1:
+            before = self.estimates[-2]
+            if est < before < math.inf:
+                est *= (est / before) ** self.tuning.late
+        return est
+
+    def _unbalanced(self) -> float:
+        """What balancing x costs: sum_i y_i x_i times the way that b has still to go, over n.
+
+        The moves of b fall like a geometric sequence, whose sum is that way.
+        """
+        before, last = self._moves
+        ratio = min(max(last / before, 0.0), 0.95) if before != 0 else 0.0
+        off = abs(self.setup.imbalance(self.sweeps.a)) / self.setup.problem.n
+        return off * abs(last) / (1 - ratio)
 
     def _guess_primal(self, est: float) -> None:
         """P = D + est, less what an intercept makes of an x that is not balanced."""
@@ -254,7 +285,7 @@ class LeanRun:
             self.primal = min(self.primal, guess)
 
     def _maybe_accelerate(self) -> None:
-        """Change over if too many plain sweeps are left, by the rate since the middle of the run."""
+        """Change over if too many plain sweeps are left, by the rate of the later half."""
         t, count = self.tuning, len(self.estimates)
         if not isinstance(self.sweeps, PlainSweeps) or "momentum" in self.without:
             return

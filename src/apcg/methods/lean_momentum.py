@@ -1,7 +1,7 @@
 """The sweeps of `lean` with momentum: APCG that finds its own mu, on uneven samples of the rows.
 
-The step is that of `_kernels/lean.pyx`. Row i has r_i steps in a sweep, a power of two: most where x
-has moved most in the last sweep, since what is slow in sparse data is local (`sweep` has the proof).
+The step is that of `_kernels/lean.pyx`. Row i has r_i steps in a sweep, a power of two: most where
+x has moved most in the last sweep, since what is slow in sparse data is local (`sweep` has proof).
 mu-hat follows the rate at which F = -D falls (`auto` has the rule): with S1 its fall in the last
 window of sweeps, S2 in the one before and c = log(S2/S1)/window,
 
@@ -10,8 +10,8 @@ window of sweeps, S2 in the one before and c = log(S2/S1)/window,
     F has risen                 restart (z = x) with a larger mu-hat
 
 A sweep has as many slots as the largest r. The rows of class r have r rounds, each over slots/r
-slots; a round is a shuffle of the blocks of the class, and a slot takes its share of every class. So
-the steps on a row are spread over the sweep, and no random number is drawn for a row.
+slots; a round is a shuffle of the blocks of the class, and a slot takes its share of every class.
+So the steps on a row are spread over the sweep, and no random number is drawn for a row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .lean_setup import Setup
 #: The rule for mu-hat, with the constants of `auto`.
 WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
 SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
-#: r_i is at most HIGHEST and UNEVEN/sqrt(mu-hat), and 1 if mu-hat is at most FLOOR times the theorem's.
+#: r_i is at most HIGHEST and UNEVEN/sqrt(mu-hat), and 1 if mu-hat is at most FLOOR times mu.
 HIGHEST, UNEVEN, FLOOR = 16, 8.0, 2.0
 CLASSES = 5
 #: The centre of the intercept moves by MOVE sqrt(mu-hat) of the way, at most all of it.
@@ -57,7 +57,7 @@ class Rate:
         self.values = [value + change for value in self.values]
 
     def tell(self, value: float, highest: int) -> bool:
-        """F at the end of a window; whether to restart. More visits may be the cure: a gentler fall."""
+        """F at the end of a window; whether to restart. With many visits mu-hat falls gently."""
         window, self._sweeps = self._sweeps, 0
         self.values.append(value)
         values, root = self.values, math.sqrt(self.mu)
