@@ -34,10 +34,10 @@ cdef extern from "rows.h" nogil:
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
     void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
     void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
-    void sparse_dot2(const void *a, const void *r, Py_ssize_t m, const double *pq,
-                     double sp, double sq)
+    void sparse_dot2_wide(const void *a, const void *r, Py_ssize_t m, const double *pq,
+                          double sp, double sq)
     void sparse_add2(const void *a, const void *r, Py_ssize_t m, double *pq, double dp, double dq)
-    void dense_dot2(const void *a, Py_ssize_t m, const double *pq, double sp, double sq)
+    void dense_dot2_wide(const void *a, Py_ssize_t m, const double *pq, double sp, double sq)
     void dense_add2(const void *a, Py_ssize_t m, double *pq, double dp, double dq)
     void prefetch "APCG_PREFETCH"(const void *address)
 
@@ -422,10 +422,10 @@ cdef void accelerated_rows(
                     keep[begin[block + 1]] if block + 1 < blocks else i)
                 if j >= 0 and j != i + 1:
                     fetch_row(data, columns, indptr, j)
-                sparse_dot2(row, own, size, pq, sp, sq)
+                sparse_dot2_wide(row, own, size, pq, sp, sq)
             else:
                 row = data + i * size
-                dense_dot2(row, size, pq, sp, sq)
+                dense_dot2_wide(row, size, pq, sp, sq)
             count += size + 1
             label, weight, u, v = labels[i], weights[i & weight_mask], uv[2 * i], uv[2 * i + 1]
             s *= rho
