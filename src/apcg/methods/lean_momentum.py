@@ -1,17 +1,17 @@
 """The sweeps of `lean` with momentum: APCG that finds its own mu, on uneven samples of the rows.
 
-The step is that of `_kernels/lean.pyx`. Row i has r_i steps in a sweep, a power of two: most where
-x has moved most in the last sweep, since what is slow in sparse data is local (`sweep` has proof).
-mu-hat follows the rate at which F = -D falls (`auto` has the rule): with S1 its fall in the last
-window of sweeps, S2 in the one before and c = log(S2/S1)/window,
+`_kernels/lean_momentum.pyx` has the step. Row i has r_i of the N steps of a sweep, r_i a power of
+two: most where x moved most in the last sweep, since what is slow in sparse data is local. The
+proof of Theorem 1 goes through with mu the convexity of f in the norm sum_i (L_i/r_i^2) x_i^2:
+larger by up to r^2 if the slow directions are all among rows with r_i = r.
+
+mu-hat follows the rate at which F = -D falls. Where mu-hat is at most the convexity mu that the
+problem has, the rate is about sqrt(mu-hat) a sweep; where it is larger, mu/sqrt(mu-hat). With S1
+the fall of F in the last window of sweeps, S2 in the one before and c = log(S2/S1)/window,
 
     c well below sqrt(mu-hat)   mu-hat is too large, it falls towards c sqrt(mu-hat)
     c about sqrt(mu-hat)        momentum is the limit: after a while mu-hat is raised
     F has risen                 restart (z = x) with a larger mu-hat
-
-A sweep has as many slots as the largest r. The rows of class r have r rounds, each over slots/r
-slots; a round is a shuffle of the blocks of the class, and a slot takes its share of every class.
-So the steps on a row are spread over the sweep, and no random number is drawn for a row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import math
 
 import numpy as np
 
-from .._kernels import lean as kernel
+from .._kernels import lean_momentum as kernel
+from .._kernels.lean import Plain, Tally
 from .._validation import Index, Vector
 from .lean_setup import Setup
 
@@ -94,9 +95,7 @@ class Momentum:
     #: Fewer rows than this tell no rate, and alpha is at most one over it.
     FEWEST = 20
 
-    def __init__(
-        self, setup: Setup, without: tuple[str, ...], plain: kernel.Plain, mu: float
-    ) -> None:
+    def __init__(self, setup: Setup, without: tuple[str, ...], plain: Plain, mu: float) -> None:
         p = setup.problem
         self.setup, self.without = setup, without
         self.split = "blocks" not in without
@@ -203,7 +202,7 @@ class Momentum:
         )
         return listed, tuple(columns)
 
-    def call(self, keep: Index, tally: kernel.Tally, blocks: tuple[Index, ...]) -> None:
+    def call(self, keep: Index, tally: Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
         kernel.accelerated_sweep(
             *self.setup.arrays, self.setup.rows, self.state, tally, keep, *blocks
