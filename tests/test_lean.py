@@ -213,3 +213,18 @@ def test_a_penalty_with_a_weight_of_its_own():
     found, same = (drive(e, start(e, 1e-10))[0] for e in (p, q))
     np.testing.assert_allclose(found.w, same.w, atol=1e-4)
     assert found.primal == pytest.approx(same.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long", "dense"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
+    X, y = data(loss, n=300, d=15, seed=25)
+    p = ERM(as_layout(X, layout), y, loss, alpha=1e-3)
+    copied = start(p, 1e-7, tuning=Tuning(gather=0.9, gather_from=1))
+    plain = start(p, 1e-7, tuning=Tuning(gather=0.0))
+    found, expected = drive(p, copied)[0], drive(p, plain)[0]
+    assert np.array_equal(found.x, expected.x)
+    assert (copied.setup.working is copied.setup.arrays) == (layout == "dense")
+    copied.keep = copied.keep[:0].copy()
+    copied.advance(Budget(1))  # all rows again, which the copy has not
+    assert copied.setup.working is copied.setup.arrays or copied.keep.size < 300

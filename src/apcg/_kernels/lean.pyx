@@ -168,7 +168,7 @@ cdef void plain_rows(
                 size = indptr[i + 1] - indptr[i]
                 j = keep[k + 1] if k + 1 < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and j != i + 1:
+                if j >= 0 and indptr[j] != indptr[i + 1]:
                     fetch_row(data, columns, indptr, j)
                 sparse_dot1_wide(row, own, size, w, m)
             else:

@@ -106,7 +106,7 @@ class PlainSweeps:
 
     def call(self, keep: Index, tally: kernel.Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
-        kernel.plain_sweep(*self.setup.arrays, self.setup.rows, self.state, tally, keep, *blocks)
+        kernel.plain_sweep(*self.setup.working, self.setup.rows, self.state, tally, keep, *blocks)
 
     def after(self) -> None:
         """After a sweep: the centre of the intercept moves."""
@@ -192,6 +192,8 @@ class LeanRun:
     def _sweep(self, budget: Budget) -> bool:
         """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
         tally, setup = self.tally, self.setup
+        if len(self.estimates) >= self.tuning.gather_from:
+            setup.gather(self.keep)
         keep, blocks = self.sweeps.schedule(self.keep, self.rng)
         pieces = 1 + int(setup.work * (keep.size / setup.all.size)) // self.tuning.call
         whole = True
@@ -224,6 +226,7 @@ class LeanRun:
     def _open(self) -> None:
         """All rows again, and none dropped in the next sweep."""
         self.keep = self.setup.all
+        self.setup.release()
         self.tally.open()
 
     def _bring_back(self, z: Vector) -> None:
@@ -236,6 +239,7 @@ class LeanRun:
         back = rows[~setup.resting(self.sweeps.a[rows], m, self.tally)]
         if back.size:
             self.keep = np.sort(np.concatenate([self.keep, back]))
+            setup.release()
             self.tally.open()
             self._optimism = 1.0
             self.estimates[-1] = math.inf  # of other rows: it tells nothing of what is to come

@@ -205,7 +205,7 @@ class Momentum:
     def call(self, keep: Index, tally: Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
         kernel.accelerated_sweep(
-            *self.setup.arrays, self.setup.rows, self.state, tally, keep, *blocks
+            *self.setup.working, self.setup.rows, self.state, tally, keep, *blocks
         )
 
     def after(self) -> None:
