@@ -118,7 +118,9 @@ class Method(Protocol):
     def needs(self) -> Needs:
         """What the problem must have."""
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> Run:
         """Begin at a point."""
 
 
@@ -128,7 +130,7 @@ SMOOTH_LOSS = Need(
     lambda p: f"loss {p.loss.name!r} is not smooth",
 )
 QUADRATIC_PENALTY = Need(
-    'a penalty without L1 and bounds, like "l2"',
+    "a penalty without L1 and bounds, like \"l2\"",
     lambda p: p.dual_form and p.g.is_quadratic,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
