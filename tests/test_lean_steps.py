@@ -168,13 +168,14 @@ def test_a_row_outside_its_domain_does_not_rest_there():
 @pytest.mark.parametrize("without", [(), ("settling",)])
 @pytest.mark.parametrize("margin_of_others", [0.0, 25.0])
 def test_a_row_settles_only_if_the_dual_does_not_fall(margin_of_others, without):
-    """Row 0: z has gone to the bound 0, x = 0.005 is near. G = 1 would have it back, G = -24 not."""
+    """Row 0: z goes to the bound 0, x = 0.005 is near. G = 1 would have it back, G = -24 not."""
     X = sp.csr_array(np.array([[10.0], [1.0], [-1.0]]))
     p = ERM(X, [1, 1, -1], "hinge", alpha=0.01)
     setup = Setup(p, Tuning())
     sweeps = Momentum(setup, without, PlainSweeps(setup, (), Start()).state, 0.5)
     sweeps.schedule(setup.all, np.random.default_rng(0))
-    uv, s = np.asarray(sweeps.state.uv), sweeps.state.s
+    uv, alpha = np.asarray(sweeps.state.uv), sweeps.state.root / sweeps.state.N
+    s = sweeps.state.s * (1 - alpha) / (1 + alpha)  # as the step has it
     uv[0] = 0.505 / s, -0.2475  # x = v + s u/2 = 0.005, z = v - s u/2 = -0.5
     pq = np.asarray(sweeps.state.pq)
     pq[:, 0], pq[:, 1] = 0.0, margin_of_others / 10  # the margin of row 0 is what it is to be
