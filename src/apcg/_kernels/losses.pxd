@@ -1,3 +1,5 @@
+from libc.math cimport INFINITY
+
 from .types cimport prox_fn, scalar_fn
 
 # phi of a margin m = b a'w or of a residual r = a'w - y; theta holds the loss's own parameters.
@@ -11,7 +13,23 @@ cdef struct LossFunctions:
 cdef LossFunctions find(str name) except *
 
 
-# The proxes that the kernels know.
+# What the kernels know of the losses, inlined.
+
+cdef inline double slope(double m, const double *theta) noexcept nogil:
+    """-phi'(m): the maximiser of (k - m) x - epsilon|x| - (gamma/2) x^2 over [lower, upper].
+
+    With gamma = 0 it is a bound, or 0 where 0 is a maximiser too.
+    """
+    cdef double c = theta[0] - m
+    cdef double x
+    if c > theta[1]:
+        x = (c - theta[1]) / theta[2] if theta[2] > 0.0 else INFINITY
+    elif c < -theta[1]:
+        x = (c + theta[1]) / theta[2] if theta[2] > 0.0 else -INFINITY
+    else:
+        x = 0.0 * c
+    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
+
 
 cdef inline double interval_dual_prox(double v, double step, const double *theta) noexcept nogil:
     """psi(x) = -k x + epsilon |x| on [lower, upper]."""

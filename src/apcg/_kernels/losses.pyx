@@ -22,22 +22,6 @@ from .types cimport Sum, add, scaled_conjugate
 
 # ---- the interval family ----------------------------------------------------------------------
 
-cdef inline double slope(double m, const double *theta) noexcept nogil:
-    """-phi'(m): the maximiser of (k - m) x - epsilon|x| - (gamma/2) x^2 over [lower, upper].
-
-    With gamma = 0 it is a bound, or 0 where 0 is a maximiser too.
-    """
-    cdef double c = theta[0] - m
-    cdef double x
-    if c > theta[1]:
-        x = (c - theta[1]) / theta[2] if theta[2] > 0.0 else INFINITY
-    elif c < -theta[1]:
-        x = (c + theta[1]) / theta[2] if theta[2] > 0.0 else -INFINITY
-    else:
-        x = 0.0 * c
-    return theta[3] if x < theta[3] else (theta[4] if x > theta[4] else x)
-
-
 cdef double interval_value(double m, const double *theta) noexcept nogil:
     cdef double x = slope(m, theta)
     # as a product, so that a huge m gives infinity and not the difference of two

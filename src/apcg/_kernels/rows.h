@@ -31,7 +31,40 @@ typedef double apcg_pair __attribute__((vector_size(16), may_alias));
         APCG_UNROLL for (ptrdiff_t k_ = 0; k_ < (m); k_++)                                         \
             APCG_PAIR(pq, J) += step_ * APCG_BOTH((a)[k_]);                                        \
     } while (0)
+/* The same sums in four parts: with one, each addition waits for the last one. */
+#define sparse_dot2_wide(a, r, m, pq, sp, sq)                                                      \
+    do {                                                                                           \
+        apcg_pair p0_ = {0.0, 0.0}, p1_ = p0_, p2_ = p0_, p3_ = p0_;                               \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            p0_ += APCG_BOTH((a)[k_]) * APCG_PAIR(pq, (r)[k_]);                                    \
+            p1_ += APCG_BOTH((a)[k_ + 1]) * APCG_PAIR(pq, (r)[k_ + 1]);                            \
+            p2_ += APCG_BOTH((a)[k_ + 2]) * APCG_PAIR(pq, (r)[k_ + 2]);                            \
+            p3_ += APCG_BOTH((a)[k_ + 3]) * APCG_PAIR(pq, (r)[k_ + 3]);                            \
+        }                                                                                          \
+        for (; k_ < (m); k_++) p0_ += APCG_BOTH((a)[k_]) * APCG_PAIR(pq, (r)[k_]);                 \
+        p0_ = (p0_ + p1_) + (p2_ + p3_);                                                           \
+        (sp) = p0_[0];                                                                             \
+        (sq) = p0_[1];                                                                             \
+    } while (0)
+#define dense_dot2_wide(a, m, pq, sp, sq)                                                          \
+    do {                                                                                           \
+        apcg_pair p0_ = {0.0, 0.0}, p1_ = p0_, p2_ = p0_, p3_ = p0_;                               \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            p0_ += APCG_BOTH((a)[k_]) * APCG_PAIR(pq, k_);                                         \
+            p1_ += APCG_BOTH((a)[k_ + 1]) * APCG_PAIR(pq, k_ + 1);                                 \
+            p2_ += APCG_BOTH((a)[k_ + 2]) * APCG_PAIR(pq, k_ + 2);                                 \
+            p3_ += APCG_BOTH((a)[k_ + 3]) * APCG_PAIR(pq, k_ + 3);                                 \
+        }                                                                                          \
+        for (; k_ < (m); k_++) p0_ += APCG_BOTH((a)[k_]) * APCG_PAIR(pq, k_);                      \
+        p0_ = (p0_ + p1_) + (p2_ + p3_);                                                           \
+        (sp) = p0_[0];                                                                             \
+        (sq) = p0_[1];                                                                             \
+    } while (0)
 #else
+#define sparse_dot2_wide(a, r, m, pq, sp, sq) APCG_DOT2(a, m, pq, (r)[k_], sp, sq)
+#define dense_dot2_wide(a, m, pq, sp, sq) APCG_DOT2(a, m, pq, k_, sp, sq)
 #define APCG_UNROLL
 #define APCG_PREFETCH(address) ((void)(address))
 #define APCG_DOT2(a, m, pq, J, sp, sq)                                                             \
@@ -63,6 +96,34 @@ typedef double apcg_pair __attribute__((vector_size(16), may_alias));
     do {                                                                                           \
         const double dx_ = (dx);                                                                   \
         APCG_UNROLL for (ptrdiff_t k_ = 0; k_ < (m); k_++) (x)[J] += dx_ * (double)(a)[k_];        \
+    } while (0)
+
+/* The sums of a sparse row in four parts: with one, each addition waits for the last one. */
+#define sparse_dot1_wide(a, r, m, x, s)                                                            \
+    do {                                                                                           \
+        double s0_ = 0.0, s1_ = 0.0, s2_ = 0.0, s3_ = 0.0;                                         \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            s0_ += (double)(a)[k_] * (x)[(r)[k_]];                                                 \
+            s1_ += (double)(a)[k_ + 1] * (x)[(r)[k_ + 1]];                                         \
+            s2_ += (double)(a)[k_ + 2] * (x)[(r)[k_ + 2]];                                         \
+            s3_ += (double)(a)[k_ + 3] * (x)[(r)[k_ + 3]];                                         \
+        }                                                                                          \
+        for (; k_ < (m); k_++) s0_ += (double)(a)[k_] * (x)[(r)[k_]];                              \
+        (s) = (s0_ + s1_) + (s2_ + s3_);                                                           \
+    } while (0)
+#define dense_dot1_wide(a, m, x, s)                                                                \
+    do {                                                                                           \
+        double s0_ = 0.0, s1_ = 0.0, s2_ = 0.0, s3_ = 0.0;                                         \
+        ptrdiff_t k_ = 0;                                                                          \
+        for (; k_ + 3 < (m); k_ += 4) {                                                            \
+            s0_ += (double)(a)[k_] * (x)[k_];                                                      \
+            s1_ += (double)(a)[k_ + 1] * (x)[k_ + 1];                                              \
+            s2_ += (double)(a)[k_ + 2] * (x)[k_ + 2];                                              \
+            s3_ += (double)(a)[k_ + 3] * (x)[k_ + 3];                                              \
+        }                                                                                          \
+        for (; k_ < (m); k_++) s0_ += (double)(a)[k_] * (x)[k_];                                   \
+        (s) = (s0_ + s1_) + (s2_ + s3_);                                                           \
     } while (0)
 
 /* sparse columns */

@@ -1,0 +1,221 @@
+"""Sweeps over the rows of a dual with g = L2, a whole sweep in one call, made for seconds.
+
+x_i = s_i a_i, where s_i is the weight of row i: in units of a_i every row has the same loss. With
+w = A x/(sigma n), sigma = lambda times the strong convexity of g, n times the dual is, along row i,
+
+    -n D/s_i = phi*(-a) + m a + (q_i/2)(a - a_i)^2 + ..,     q_i = s_i |A_i|^2/(sigma n)
+
+m the margin or residual of the row at w. Every loss of the interval family is
+
+    phi*(-a) = -k a + epsilon|a| + (gamma/2) a^2   on [lower, upper]
+
+so with G = k - m - gamma a_i and L_i = q_i + gamma the exact step is clip(soft(a_i + G/L_i)). The row
+of the gap, s_i (phi(m) + phi*(-a_i) + m a_i), is what `est` sums: it costs no pass.
+
+Logistic: with eta = logit(a) the step solves eta + m + q_i (sigmoid(eta) - a_i) = 0. eta_i is kept,
+so that most steps are one of Halley's, with the third-order series of sigmoid and no exp.
+
+A row that rests (at a bound, or at 0 where epsilon holds it, and G points outward) takes no step.
+Beyond the thresholds `low` and `high`, which are the greatest violations of the last sweep, it is
+dropped from the list of rows: LIBLINEAR's shrinking. A dropped row i is ~i in the list.
+
+A free intercept b is one more feature, constant: it is a number of its own, stored in no row.
+"""
+
+from libc.math cimport INFINITY, fabs
+
+from .losses cimport interval_dual_prox
+from .types cimport index_t, value_t
+
+cdef extern from "rows.h" nogil:
+    # Macros: they take the values and row numbers by any pointer type and assign to s.
+    void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
+    void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
+    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
+    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
+
+
+cdef class Rows:
+    """The problem without the numbers of A.
+
+    theta    (k, epsilon, gamma, lower, upper); for the logistic loss of no meaning
+    labels   y: m = y (a'w + b) for a loss of margins, a'w + b - y otherwise
+    weights  s, or one number for all
+    L        q_i + gamma
+    scale    1/(sigma n);  border  c^2/(sigma n) with an intercept, else 0
+    series, enough, easy   logistic: steps below `series` need no exp; Newton ends at a step of
+                           `enough`; a row with q_i < easy takes one step
+    """
+
+    def __init__(self, const double[::1] theta, const double[::1] labels,
+                 const double[::1] weights, const double[::1] L, Py_ssize_t features, *,
+                 bint logistic, bint margin, double scale, double border=0.0,
+                 double series=2e-3, double enough=1e-2, double easy=0.5):
+        self.theta, self.labels, self.weights, self.L = theta, labels, weights, L
+        self.features, self.logistic, self.margin = features, logistic, margin
+        self.scale, self.border = scale, border
+        self.series, self.enough, self.easy = series, enough, easy
+
+
+cdef class Tally:
+    """What a sweep goes by and what it finds; `begin` before each sweep.
+
+    low, high            the thresholds: a resting row is dropped beyond them
+    least, greatest      the projected G of this sweep
+    est                  the sum over rows of their parts of the gap
+    count                nonzeros stepped on, and one for each row
+    """
+
+    def __init__(self):
+        self.low, self.high, self.count = -INFINITY, INFINITY, 0
+        self.begin()
+
+    def begin(self):
+        """Before a sweep."""
+        self.least, self.greatest, self.est = INFINITY, -INFINITY, 0.0
+
+    def end(self):
+        """After a sweep: what it found are the thresholds of the next."""
+        self.low = self.least if self.least < 0.0 else -INFINITY
+        self.high = self.greatest if self.greatest > 0.0 else INFINITY
+
+    def open(self):
+        """Nothing is to be dropped in the next sweep."""
+        self.low, self.high = -INFINITY, INFINITY
+
+
+cdef class Plain:
+    """The state of a sweep without momentum: a, eta = logit(a) (logistic only), w and b."""
+
+    cdef public double[::1] a, eta, w
+    cdef public double b
+
+    def __init__(self, double[::1] a, double[::1] eta, double[::1] w, double b):
+        self.a, self.eta, self.w, self.b = a, eta, w, b
+
+
+# ---- logistic -----------------------------------------------------------------------------------
+
+cdef double logistic_step(double *eta, double a, double m, double q, double series,
+                          double enough, double easy) noexcept nogil:
+    """The new a, and eta with it: the root of f(eta) = eta + m + q (sigmoid(eta) - a).
+
+    It is between eta and -m. Newton's step from eta stays there; later ones, and Halley's, may not.
+    """
+    cdef double r = eta[0] + m, w = a * (1.0 - a)
+    cdef double f1 = 1.0 + q * w, f2 = q * w * (1.0 - 2.0 * a)
+    cdef double below = f1 * f1 - 0.5 * r * f2
+    cdef double d = -r * f1 / below if below > 0.5 * f1 * f1 else -r / f1
+    cdef double low, high, e, x, f
+    cdef int k
+    if fabs(d) < series:
+        eta[0] += d
+        return follow(a, d)
+    low, high = (-m, eta[0]) if r > 0.0 else (eta[0], -m)
+    e = eta[0] + d
+    if not low <= e <= high:
+        e = eta[0] - r / f1
+    x = sigmoid(e)
+    if q >= easy:
+        for k in range(60):
+            f = e + m + q * (x - a)
+            if f > 0.0:
+                high = e
+            else:
+                low = e
+            d = -f / (1.0 + q * x * (1.0 - x))
+            if fabs(d) < enough:
+                e += d
+                x = follow(x, d)
+                break
+            e += d
+            if not low < e < high:
+                e = 0.5 * (low + high)
+            x = sigmoid(e)
+    eta[0] = e
+    return x
+
+
+# ---- the sweep without momentum -------------------------------------------------------------------
+
+cdef void plain_rows(
+        const value_t *data, const index_t *columns, const index_t *indptr, Rows rows,
+        Plain state, Tally tally, Py_ssize_t *keep, const Py_ssize_t *begin,
+        const Py_ssize_t *end, Py_ssize_t blocks) noexcept nogil:
+    cdef const double *theta = &rows.theta[0]
+    cdef const double *labels = &rows.labels[0]
+    cdef const double *weights = &rows.weights[0]
+    cdef const double *L = &rows.L[0]
+    cdef double *a = &state.a[0]
+    cdef double *eta = &state.eta[0] if rows.logistic else NULL
+    cdef double *w = &state.w[0]
+    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL, drop
+    cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
+    cdef Py_ssize_t block, k, i, j, size = rows.features
+    cdef const value_t *row
+    cdef const index_t *own = NULL
+    cdef double gamma = theta[2], b = state.b, scale = rows.scale, border = rows.border
+    cdef double series = rows.series, enough = rows.enough, easy = rows.easy
+    cdef double est = tally.est, m = 0.0, s, label, G, step, old, new, h
+    cdef long long count = 0
+    for block in range(blocks):
+        for k in range(begin[block], end[block]):
+            i = keep[k]
+            if i < 0:
+                continue
+            if sparse:
+                row, own = data + indptr[i], columns + indptr[i]
+                size = indptr[i + 1] - indptr[i]
+                j = keep[k + 1] if k + 1 < end[block] else (
+                    keep[begin[block + 1]] if block + 1 < blocks else i)
+                if j >= 0 and indptr[j] != indptr[i + 1]:
+                    fetch_row(data, columns, indptr, j)
+                sparse_dot1_wide(row, own, size, w, m)
+            else:
+                row = data + i * size
+                dense_dot1_wide(row, size, w, m)
+            count += size + 1
+            label, s, old = labels[i], weights[i & weight_mask], a[i]
+            m = label * (m + b) if margin else m + b - label
+            if logistic:
+                est += s * logistic_part(m, old, eta[i])
+                new = logistic_step(&eta[i], old, m, L[i] - 4.0, series, enough, easy)
+            else:
+                G = theta[0] - m - gamma * old
+                if rests(old, G, theta, tally, &drop):
+                    if drop:
+                        keep[k] = ~i
+                    continue
+                est += s * part_of_gap(m, old, theta)
+                step = 1.0 / L[i]
+                new = interval_dual_prox(old - step * (m + gamma * old), step, theta)
+            h = new - old
+            if h == 0.0:
+                continue
+            a[i] = new  # not a_i + h, which may be outside the domain by a rounding
+            h *= s * label if margin else s
+            if sparse:
+                sparse_add1(row, own, size, w, scale * h)
+            else:
+                dense_add1(row, size, w, scale * h)
+            b += border * h
+    state.b = b
+    tally.est = est
+    tally.count += count
+
+
+def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                Rows rows, Plain state, Tally tally, Py_ssize_t[::1] keep,
+                const Py_ssize_t[::1] begin, const Py_ssize_t[::1] end):
+    """One step on the rows keep[begin[k]:end[k]], for each k in order.
+
+    Rows that are dropped are marked in `keep`.
+    """
+    cdef const value_t *values = &data[0] if data.shape[0] else NULL
+    cdef const index_t *starts = &indptr[0] if indptr.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else starts
+    if begin.shape[0] == 0:
+        return
+    with nogil:
+        plain_rows(values, columns, starts, rows, state, tally, &keep[0], &begin[0], &end[0],
+                   begin.shape[0])

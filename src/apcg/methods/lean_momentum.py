@@ -1,0 +1,290 @@
+"""The sweeps of `lean` with momentum: APCG that finds its own mu, on uneven samples of the rows.
+
+`_kernels/lean_momentum.pyx` has the step. Row i has r_i of the N steps of a sweep, r_i a power of
+two: most where x moved most in the last sweep, since what is slow in sparse data is local. The
+proof of Theorem 1 goes through with mu the convexity of f in the norm sum_i (L_i/r_i^2) x_i^2:
+larger by up to r^2 if the slow directions are all among rows with r_i = r.
+
+mu-hat follows the rate at which F = -D falls. Where mu-hat is at most the convexity mu that the
+problem has, the rate is about sqrt(mu-hat) a sweep; where it is larger, mu/sqrt(mu-hat). With S1
+the fall of F in the last window of sweeps, S2 in the one before and c = log(S2/S1)/window,
+
+    c well below sqrt(mu-hat)   mu-hat is too large, it falls towards c sqrt(mu-hat)
+    c about sqrt(mu-hat)        momentum is the limit: after a while mu-hat is raised
+    F has risen                 restart (z = x) with a larger mu-hat
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._kernels import lean_momentum as kernel
+from .._kernels.lean import Plain, Tally
+from .._validation import Index, Vector
+from .lean_setup import Setup
+
+#: The rule for mu-hat, with the constants of `auto`.
+WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
+SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
+#: r_i is at most HIGHEST and UNEVEN/sqrt(mu-hat), and 1 if mu-hat is at most FLOOR times mu.
+HIGHEST, UNEVEN, FLOOR = 16, 8.0, 2.0
+CLASSES = 5
+#: The centre of the intercept moves by MOVE sqrt(mu-hat) of the way, at most all of it.
+MOVE = 2.0
+#: Where no mu is known mu-hat stops here.
+LEAST = 1e-10
+#: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
+FOLD_AT = 1e-4
+
+
+class Rate:
+    """mu-hat, and the values of F since it was set."""
+
+    def __init__(self, mu: float, least: float, value: float) -> None:
+        self.least = min(max(least, LEAST), 1.0)
+        self.mu = max(mu, self.least)
+        self.values = [value]
+        self._sweeps = self._limited = 0
+
+    def due(self) -> bool:
+        """After each sweep: whether a window ends, so that F is to be told."""
+        self._sweeps += 1
+        return self._sweeps >= math.ceil(WINDOW / math.sqrt(self.mu))
+
+    def shift(self, change: float) -> None:
+        """F has changed by so much, not by steps: that is no part of the rate."""
+        self.values = [value + change for value in self.values]
+
+    def tell(self, value: float, highest: int) -> bool:
+        """F at the end of a window; whether to restart. With many visits mu-hat falls gently."""
+        window, self._sweeps = self._sweeps, 0
+        self.values.append(value)
+        values, root = self.values, math.sqrt(self.mu)
+        if values[-1] > values[-2]:
+            self._set(RAISE * self.mu)
+            return True
+        if len(values) > 2:
+            last, before = values[1] - values[2], values[0] - values[1]
+            self.values = values[-1:]
+            if last > 0 and before > 0:
+                self._adjust(math.log(before / last) / window, root, highest)
+        return False
+
+    def _adjust(self, c: float, root: float, highest: int) -> None:
+        limited = SAFE * root <= c <= LIMITED * root
+        self._limited = self._limited + 1 if limited else 0
+        if c <= 0:
+            self._set(self.mu / 2)
+        elif c < SAFE * root:
+            steepest = max(GENTLE, STEEPEST / highest)
+            self._set(max(SHRINK * c * root, self.mu / steepest))
+        elif self._limited == PATIENCE:
+            self._limited = 0
+            self._set(RAISE * self.mu)
+
+    def _set(self, mu: float) -> None:
+        self.mu = min(max(mu, self.least), 1.0)
+        self.values = self.values[-1:]
+
+
+class Momentum:
+    """Sweeps with momentum: u, v, p, q, mu-hat and the visits r."""
+
+    #: Fewer rows than this tell no rate, and alpha is at most one over it.
+    FEWEST = 20
+
+    def __init__(self, setup: Setup, without: tuple[str, ...], plain: Plain, mu: float) -> None:
+        p = setup.problem
+        self.setup, self.without = setup, without
+        self.split = "blocks" not in without
+        self.factor = setup.tuning.hasty
+        a = np.asarray(plain.a)
+        pq = _aligned_zeros(p.d)
+        pq[:, 1] = plain.w
+        guess = np.column_stack([plain.eta, a]) if setup.logistic else np.empty((0, 2))
+        width = setup.high - setup.low
+        near = setup.tuning.settle * (width if math.isfinite(width) else 1.0)
+        self.state = kernel.Accelerated(
+            np.column_stack([np.zeros(a.size), a]),
+            pq,
+            guess,
+            qb=plain.b,
+            settle=-1.0 if "settling" in without else near,
+        )
+        #: b = c beta of the proximal centre
+        self.centre = plain.b - self._pull(a)
+        self.highest = 1
+        self._lengths = p.samples.lengths
+        self._last = a.copy()
+        self.rate = Rate(mu, p.mu, self._value())
+
+    # ---- the point ------------------------------------------------------------------------------
+
+    @property
+    def _x(self) -> Vector:
+        """x, which momentum may have brought outside its domain by a little."""
+        uv = np.asarray(self.state.uv)
+        return np.asarray(uv[:, 1] + (0.5 * self.state.s) * uv[:, 0])
+
+    @property
+    def a(self) -> Vector:
+        """x in its domain."""
+        return self._inside(self._x)
+
+    def _inside(self, x: Vector) -> Vector:
+        low, high = self.setup.low, self.setup.high
+        return np.clip(x, low, high)
+
+    @property
+    def w(self) -> Vector:
+        """A a/(sigma n), as kept; rows that were outside the domain are carried over."""
+        pq = np.asarray(self.state.pq)
+        w = pq[:, 1] + (0.5 * self.state.s) * pq[:, 0]
+        x = self._x
+        change = self._inside(x) - x
+        return w + self.setup.w(change) if change.any() else np.asarray(w)
+
+    @property
+    def b(self) -> float:
+        """The intercept."""
+        return float(self.state.qb + 0.5 * self.state.s * self.state.pb)
+
+    @property
+    def pause(self) -> float:
+        """Looks are so many sweeps apart."""
+        return self.setup.tuning.pause / math.sqrt(self.rate.mu)
+
+    # ---- a sweep --------------------------------------------------------------------------------
+
+    def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
+        """The rows by class, and the blocks of the sweep: begin, end, visits, last round or not."""
+        exponents = np.empty(keep.size, dtype=np.intp)
+        counts = np.zeros(CLASSES, dtype=np.intp)
+        room = np.empty(keep.size)
+        kernel.choose_visits(
+            self.setup.rows,
+            self.state,
+            keep,
+            self._lengths,
+            self._last,
+            room,
+            exponents,
+            self._most_visits(keep),
+            counts,
+        )
+        each = 1 << np.arange(CLASSES)
+        steps = int(counts @ each)
+        self.highest = int(each[np.flatnonzero(counts)[-1]])
+        self.state.N = steps
+        # with few rows alpha would be near 1, and s near 0
+        self.state.root = min(math.sqrt(self.rate.mu), steps / self.FEWEST)
+        lengths = np.array(
+            [
+                self.setup.block(int(c), self.split, int(e))
+                for c, e in zip(counts, each, strict=True)
+            ]
+        )
+        blocks = -(-counts // lengths)
+        total = int(blocks @ each)
+        listed = np.empty(keep.size, dtype=np.intp)
+        columns = np.empty((4, total), dtype=np.intp)
+        kernel.arrange(
+            keep,
+            exponents,
+            counts,
+            lengths,
+            rng.integers(0, 1 << 32, size=total, dtype=np.uint32),
+            listed,
+            np.empty(int(blocks.sum()), dtype=np.intp),
+            *columns,
+        )
+        return listed, tuple(columns)
+
+    def call(self, keep: Index, tally: Tally, blocks: tuple[Index, ...]) -> None:
+        """Steps on the rows of these blocks."""
+        kernel.accelerated_sweep(
+            *self.setup.working, self.setup.rows, self.state, tally, keep, *blocks
+        )
+
+    def after(self) -> None:
+        """After a sweep: mu-hat, the centre of the intercept."""
+        if self.state.s < FOLD_AT:
+            self._fold()
+        if self.rate.due() and self.rate.tell(self._value(), self.highest):
+            self._restart()
+        if self.setup.constant:
+            self._move_centre()
+
+    def _most_visits(self, keep: Index) -> float:
+        """1 where there is nothing to gain from uneven visits."""
+        mu = self.rate.mu
+        if "visits" in self.without or keep.size < self.FEWEST or mu <= FLOOR * self.rate.least:
+            return 1.0
+        return min(HIGHEST, UNEVEN / math.sqrt(mu))
+
+    # ---- values and sums ------------------------------------------------------------------------
+
+    def _value(self) -> float:
+        """F = -D, with the proximal term of the intercept."""
+        p, x = self.setup.problem, np.empty(self.setup.problem.n_samples)
+        square, outside = kernel.dual_parts(self.setup.rows, self.state, x)
+        if outside:
+            square = float(np.sum(self.w**2))
+        value = self.setup.cost(x) + 0.5 * p.strong_convexity * square
+        if self.setup.constant:
+            b = self.centre + self._pull(self.a)
+            value += p.strong_convexity / (2 * self.setup.constant) * (b**2 - self.centre**2)
+        return value
+
+    def _pull(self, a: Vector) -> float:
+        """b less that of the centre: (c^2/(sigma n)) sum_i y_i x_i."""
+        if not self.setup.constant:
+            return 0.0
+        return self.setup.constant * self.setup.scale * self.setup.imbalance(a)
+
+    def _move_centre(self) -> None:
+        """The centre moves towards b, and b by as much; F jumps, which is no part of its rate.
+
+        Where momentum takes many sweeps to answer, whole moves would make it swing: moves of
+        sqrt(mu-hat) are not slower than momentum itself.
+        """
+        a = self.a
+        change = min(1.0, MOVE * math.sqrt(self.rate.mu)) * self._pull(a)
+        self.state.qb += change
+        self.centre += change
+        self.rate.shift(change * self.setup.imbalance(a) / self.setup.problem.n)
+
+    def _fold(self) -> None:
+        """Rewrite the same iterate with s = 1."""
+        s = self.state.s
+        np.asarray(self.state.uv)[:, 0] *= s
+        np.asarray(self.state.pq)[:, 0] *= s
+        self.state.pb *= s
+        self.state.s = 1.0
+
+    def _restart(self) -> None:
+        """Forget the momentum: v = x, u = 0; x comes back into its domain, and w with it."""
+        a, w, b = self.a, self.w, self.b
+        self._place(a, w)
+        self.state.qb, self.state.pb = b, 0.0
+
+    def _place(self, a: Vector, w: Vector) -> None:
+        uv, pq = np.asarray(self.state.uv), np.asarray(self.state.pq)
+        uv[:, 0], uv[:, 1] = 0.0, a
+        pq[:, 0], pq[:, 1] = 0.0, w
+        self.state.s = 1.0
+
+    def refresh(self) -> None:
+        """Compute p and q anew from u and v."""
+        uv, pq = np.asarray(self.state.uv), np.asarray(self.state.pq)
+        for k in range(2):
+            pq[:, k] = self.setup.w(uv[:, k])
+
+
+def _aligned_zeros(rows: int) -> np.ndarray:
+    """A (rows, 2) array of zeros that starts at a multiple of 16 bytes, for the kernel's pairs."""
+    room = np.zeros(2 * rows + 1)
+    skip = room.ctypes.data % 16 // 8
+    return room[skip : skip + 2 * rows].reshape(rows, 2)

@@ -1,0 +1,46 @@
+"""Lean runs for the tests, and the loop that drives them."""
+
+import numpy as np
+
+from apcg import certificate
+from apcg.methods.base import Budget, Target
+from apcg.methods.lean import Lean
+from apcg.methods.lean_setup import Tuning
+from apcg.points import Certificate, Start
+
+#: Logistic steps to the last digit, as the slower kernels take them.
+EXACT = Tuning(series=1e-5, enough=1e-7, easy=0.0)
+MOMENTUM_AT_ONCE = Tuning(patience=0.0, earliest=1)
+
+
+def certify(p, point):
+    """What the loop makes of a point."""
+    if p.intercept:
+        v = p.combine(point.x) if point.v is None else point.v
+        w = p.g.conjugate_gradient(v)
+        c = certificate.with_intercept(p, w, point.x, point.b, best=True)
+    else:
+        c = certificate.of_dual(p, point.x, point.v)
+    return Certificate(c.w, c.x, c.intercept, c.z, c.primal, c.dual, exact=point.v is None)
+
+
+def start(p, tol=1e-9, *, without=(), tuning=None, seed=0, **at):
+    method = Lean(without, tuning or Tuning())
+    return method.start(p, Start(**at), Target(tol), np.random.default_rng(seed))
+
+
+def drive(p, run, max_passes=20_000, passes=0):
+    """The loop: advance, certify, tell. Gives the certificate that ended it, and the passes."""
+    while True:
+        passes += run.advance(Budget(100)).passes
+        found = certify(p, run.point())
+        if found.relative <= run.target.tol:
+            found = found if found.exact else certify(p, run.point().bare())
+            if found.relative <= run.target.tol:
+                return found, passes
+        assert passes <= max_passes, f"not solved in {passes} passes: {found.relative:.1e}"
+        run.seen(found)
+
+
+def tolerance(p):
+    return 1e-9 if p.loss.gamma > 0 else 1e-6

@@ -1,0 +1,230 @@
+"""The lean dual sweeps: certified answers, shrinking, budgets, odd data."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from erm_problems import LOSSES, data, problem
+from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
+
+from apcg import ERM, losses, solve
+from apcg.methods.base import Budget
+from apcg.methods.lean import Lean, PlainSweeps
+from apcg.methods.lean_momentum import Momentum
+from apcg.methods.lean_setup import PARTS, Tuning
+
+
+def as_layout(X, layout):
+    if layout == "dense":
+        return X.toarray()
+    if layout == "dense32":
+        return X.toarray().astype(np.float32)
+    X = X.astype(np.float32 if layout == "csr32" else np.float64)
+    if layout == "csr_long":
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+# ---- answers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long", "dense", "dense32"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_certified_answers_agree_with_auto(loss, weighted, intercept, layout):
+    X, y = data(loss, n=60, seed=4)
+    weights = None
+    if weighted:
+        weights = np.random.default_rng(5).uniform(0.2, 3, y.size)
+        weights[::9] = 0.0
+    rest = {"alpha": 1e-2, "sample_weight": weights, "intercept": intercept}
+    p = ERM(as_layout(X, layout), y, LOSSES[loss], **rest)
+    tol = tolerance(p)
+    found, _ = drive(p, start(p, tol))
+    assert found.dual <= found.primal + 1e-12
+    expected = solve(p, tol=tol, max_epochs=100_000, random_state=0)
+    assert found.primal - expected.dual <= 2 * tol * found.primal
+    assert expected.primal - found.dual <= 2 * tol * found.primal
+    assert np.all(found.x[::9] == 0) or not weighted
+
+
+@pytest.mark.parametrize("without", [(), *((part,) for part in PARTS), PARTS])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
+def test_without_each_idea_it_converges(loss, without):
+    alpha = 3e-2 if loss == "epsilon_insensitive" else 3e-3  # plain sweeps are slow on it
+    p = problem(loss, alpha=alpha, n=120, d=60, seed=1)
+    run = start(p, 1e-5, without=without)
+    drive(p, run)
+    assert ("momentum" not in without) or isinstance(run.sweeps, PlainSweeps)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_momentum_from_the_first_sweeps_on(loss, intercept):
+    p = problem(loss, alpha=1e-3, n=100, d=30, seed=2, intercept=intercept)
+    run = start(p, tolerance(p), tuning=MOMENTUM_AT_ONCE)
+    drive(p, run)
+    assert isinstance(run.sweeps, Momentum)
+
+
+def test_momentum_takes_fewer_passes_where_the_problem_is_hard():
+    p = problem("squared_hinge", alpha=1e-5, n=300, d=200, density=0.1, seed=0)
+    plain = start(p, 1e-6, without=("momentum",))
+    joined = start(p, 1e-6)
+    slow, fast = drive(p, plain)[1], drive(p, joined)[1]
+    assert isinstance(joined.sweeps, Momentum)
+    assert fast < 0.5 * slow
+
+
+def test_momentum_is_not_entered_where_few_sweeps_are_left():
+    p = problem("squared_hinge", alpha=1.0, n=300, d=20, seed=0)
+    run = start(p, 1e-6)
+    assert drive(p, run)[1] < 20
+    assert isinstance(run.sweeps, PlainSweeps)
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), MOMENTUM_AT_ONCE])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_the_same_seed_gives_the_same_bits(loss, tuning):
+    p = problem(loss, alpha=1e-3, n=200, d=50, seed=6, intercept=True)
+    runs = [start(p, 0.0, tuning=tuning, seed=s) for s in (3, 3, 4)]
+    for run in runs:
+        for _ in range(4):
+            run.advance(Budget(3))
+    first, second, other = (run.point() for run in runs)
+    assert np.array_equal(first.x, second.x)
+    assert np.array_equal(first.v, second.v)
+    assert first.b == second.b
+    assert not np.array_equal(first.x, other.x)
+
+
+# ---- shrinking ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge", "squared_hinge", "huber"])
+def test_rows_at_their_bounds_are_dropped_and_no_others(loss):
+    p = problem(loss, alpha=1e-3, n=300, d=10, seed=15)
+    run = start(p, 1e-6)
+    drive(p, run)
+    low, high = p.loss.domain
+    out = np.setdiff1d(np.arange(p.n), run.keep)
+    assert out.size > 30
+    x = run.point().x[out]
+    assert np.all((x == low) | (x == high))
+    all_kept = start(p, 1e-6, without=("shrinking",))
+    drive(p, all_kept)
+    assert all_kept.keep.size == p.n
+
+
+def test_rows_held_at_zero_by_epsilon_are_dropped():
+    p = ERM(*data("epsilon_insensitive", n=300, d=10), losses.EpsilonInsensitive(1.0), alpha=1e-2)
+    run = start(p, 1e-5)
+    drive(p, run)
+    out = np.setdiff1d(np.arange(p.n), run.keep)
+    assert np.count_nonzero(run.point().x[out] == 0) > 30
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("momentum", [False, True])
+def test_rows_that_were_left_out_wrongly_come_back(loss, momentum):
+    p = problem(loss, alpha=1e-2, n=200, d=20, seed=16)
+    run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE if momentum else Tuning(patience=1e9))
+    run.keep = run.keep[::4].copy()  # x = 0 in the others, where it does not rest
+    drive(p, run)
+    assert run.keep.size > 50 or run.setup.all.size == 200
+
+
+def test_with_all_rows_dropped_it_goes_on():
+    p = problem("hinge", alpha=1e-2, n=100, d=10, seed=17)
+    run = start(p, 1e-5)
+    run.keep = run.keep[:0].copy()
+    drive(p, run)
+
+
+# ---- budgets, needs, odd data -------------------------------------------------------------------
+
+
+def test_passes_are_counted_by_what_was_stepped_on():
+    p = problem("squared", alpha=1e-4, n=60, d=40, seed=20)
+    run = start(p, 0.0, without=("momentum",))
+    assert run.advance(Budget(7)).passes == 7
+    assert len(run.estimates) == 7
+    shrunk = start(problem("hinge", alpha=1e-3, n=400, d=10, seed=20), 0.0, without=("momentum",))
+    passes = sum(shrunk.advance(Budget(5)).passes for _ in range(10))
+    assert passes < 0.5 * len(shrunk.estimates)
+
+
+def test_a_sweep_in_many_calls_is_the_same_sweep():
+    p = problem("hinge", alpha=1e-3, n=300, d=30, seed=21)
+    for tuning in (Tuning(), MOMENTUM_AT_ONCE):
+        whole = start(p, 1e-7, tuning=tuning)
+        cut = start(p, 1e-7, tuning=dataclasses.replace(tuning, call=500))
+        for run in (whole, cut):
+            run.advance(Budget(6))
+        assert np.array_equal(whole.point().x, cut.point().x)
+
+
+def test_a_deadline_ends_a_sweep_between_its_calls():
+    p = problem("hinge", alpha=1e-3, n=300, d=30, seed=22)
+    run = start(p, 1e-7, tuning=Tuning(call=500))
+    work = run.advance(Budget(1000, deadline=time.perf_counter() - 1))
+    assert work.passes == 0
+    assert not run.estimates
+    assert run.tally.count < run.setup.work
+    drive(p, run)
+
+
+def test_what_it_needs():
+    needs = Lean().needs
+    X, y = data("squared")
+    for p, expected in (
+        (ERM(X, y, "squared"), True),
+        (ERM(X, y, "squared", "elasticnet"), False),
+        (ERM(X, y, "squared", "l1"), False),
+        (ERM(X, y, losses.StronglyConvex("huber", 10.0)), False),
+        (ERM(X, y, "squared", positive=True), False),
+    ):
+        assert all(need.holds(p) for need in needs) is expected
+        assert all(need.has(p) for need in needs)
+    with pytest.raises(ValueError, match=r"without: got \['speed'\]"):
+        Lean(without=("speed",))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_empty_rows_and_columns(loss):
+    X, y = data(loss, n=50, seed=23)
+    X = X.toarray()
+    X[3] = X[17] = 0.0
+    X[:, 2] = 0.0
+    for matrix in (sp.csr_array(X), X):
+        p = ERM(matrix, y, LOSSES[loss], alpha=1e-2)
+        drive(p, start(p, tolerance(p)))
+
+
+def test_a_penalty_with_a_weight_of_its_own():
+    from apcg.penalties import L2
+
+    X, y = data("smoothed_hinge", seed=24)
+    p = ERM(X, y, "smoothed_hinge", L2(3.0), alpha=1e-2)
+    q = ERM(X, y, "smoothed_hinge", "l2", alpha=3e-2)
+    found, same = (drive(e, start(e, 1e-10))[0] for e in (p, q))
+    np.testing.assert_allclose(found.w, same.w, atol=1e-4)
+    assert found.primal == pytest.approx(same.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long", "dense"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
+    X, y = data(loss, n=300, d=15, seed=25)
+    p = ERM(as_layout(X, layout), y, loss, alpha=1e-3)
+    copied = start(p, 1e-7, tuning=Tuning(gather=0.9, gather_from=1))
+    plain = start(p, 1e-7, tuning=Tuning(gather=0.0))
+    found, expected = drive(p, copied)[0], drive(p, plain)[0]
+    assert np.array_equal(found.x, expected.x)
+    assert (copied.setup.working is copied.setup.arrays) == (layout == "dense")
+    copied._open()  # all rows again, which the copy has not
+    assert copied.setup.working is copied.setup.arrays
+    drive(p, copied)
