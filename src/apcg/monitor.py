@@ -17,7 +17,7 @@ from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.centred import Centred
 from .methods.choice import Choice
-from .methods.newton import Newton
+from .methods.newton_steps import Newton
 from .methods.sdca import SDCA
 from .methods.shrinking import Shrinking
 from .methods.sweep import Sweep

@@ -14,13 +14,13 @@ from .certificate import Certificate
 from .erm import ERM
 from .intercept import unpenalised
 from .loop import Options, run
-from .methods import newton
+from .methods import newton_steps as newton
 from .methods.afg import AFG
 from .methods.apcg import APCG
 from .methods.auto import Auto
 from .methods.centred import Centre, Centred
 from .methods.choice import Choice
-from .methods.newton import Newton
+from .methods.newton_steps import Newton
 from .methods.sdca import SDCA
 from .monitor import Method, Monitor
 from .problem import settle_zero_blocks

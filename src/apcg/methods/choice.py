@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ..erm import ERM
-from . import newton
+from . import newton_steps as newton
 
 STEPS, EARLIEST = 7, 0.1
 

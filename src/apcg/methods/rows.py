@@ -1,0 +1,183 @@
+"""P on some rows of X, as Newton's method sees it: values, derivatives, moves along a line.
+
+    P(w) = scale sum_i s_i phi_i(A_i'w) + (1/2) sum_j ridge_j w_j^2
+
+An intercept is the last entry of w, with a column of ones that is stored nowhere and no ridge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._kernels import smooth
+from .._validation import Index, Matrix, Vector
+from ..erm import ERM
+from ..losses import Loss
+
+#: Armijo's constant: P must fall by this part of what its slope promises.
+_ARMIJO = 1e-4
+#: A slope that can change P by less than this part of it is rounding: the step is taken as it is.
+_ROUNDING = 1e-13
+#: Trials of a search along a line, at most: bisection finds any double in fewer.
+_TRIALS = 60
+#: Dense rows of more features go to BLAS (measured: at 60 ours takes 1.8 times the CPU of one thread
+#: of BLAS, at 200 2.2 times, but the threads that BLAS starts below that cost more).
+_BLAS = 150
+#: Numbers in a block of dense rows that is copied for BLAS, 1 MB.
+_BLOCK = 131_072
+
+
+@dataclass(eq=False)
+class At:
+    """A point w with z = X w (+ b), P(w), and s_i phi_i' and s_i phi_i'' times scale at z."""
+
+    w: Vector
+    z: Vector
+    value: float
+    slope: Vector
+    bend: Vector
+
+
+class Rows:
+    """P on a set of rows of X."""
+
+    def __init__(
+        self, stored: Any, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector
+    ) -> None:
+        self.stored = stored
+        if hasattr(stored, "indptr"):
+            self._arrays = stored.data, stored.indices, stored.indptr
+        else:
+            empty = np.empty(0, dtype=np.int32)
+            self._arrays = stored.reshape(-1), empty, empty
+        self.n, self.d = stored.shape
+        self.y, self.weights, self.scale, self.loss, self.ridge = y, weights, scale, loss, ridge
+        self.size = len(ridge)
+        self._border = self.size > self.d
+        self._shape = (*self._arrays, self.d, self._border)
+        self._theta = np.array(loss.theta)
+        self._spare: tuple[Vector, ...] | None = None
+
+    @classmethod
+    def of(cls, problem: ERM) -> Rows:
+        """All rows of a problem."""
+        ridge = problem.alpha * np.broadcast_to(problem.g.b, problem.d)
+        ridge = np.append(ridge, 0.0) if problem.intercept else ridge
+        X = problem.samples
+        return cls(X.stored, problem.y, problem.weights, 1 / problem.n, problem.loss, ridge)
+
+    def sample(self, rows: Index) -> Rows:
+        """P on these rows alone."""
+        weights = self.weights[rows] if self.weights.size > 1 else self.weights
+        stored = self.stored[rows]
+        return Rows(stored, self.y[rows], weights, 1 / rows.size, self.loss, self.ridge)
+
+    @property
+    def nnz(self) -> int:
+        """How many numbers are stored."""
+        return int(self._arrays[0].size)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether X is sparse."""
+        return bool(self._arrays[2].size)
+
+    @cached_property
+    def gram_madds(self) -> float:
+        """Multiply-adds of a Gram matrix of all rows."""
+        if not self.sparse:
+            return 0.5 * self.n * self.d * (self.d + 1)
+        each = np.diff(self._arrays[2])
+        return 0.5 * (float(np.dot(each, each)) + self.nnz)
+
+    # ---- products ---------------------------------------------------------------------------------
+
+    def margins(self, w: Vector) -> Vector:
+        """X w (+ b)"""
+        out = np.empty(self.n)
+        smooth.margins(*self._shape, w, out)
+        return out
+
+    def gradient(self, at: At) -> Vector:
+        """The gradient of P."""
+        out = self.ridge * at.w
+        smooth.gradient(*self._shape, at.slope, out)
+        return out
+
+    def combine(self, slope: Vector) -> Vector:
+        """sum_i slope_i A_i"""
+        out = np.zeros(self.size)
+        smooth.gradient(*self._shape, slope, out)
+        return out
+
+    def product(self, bend: Vector, p: Vector, q: Vector, ridge: Vector) -> Vector:
+        """(sum_i bend_i A_i A_i' + ridge) p; q becomes X p."""
+        out = ridge * p
+        smooth.product(*self._shape, bend, p, q, out)
+        return out
+
+    def gram(self, bend: Vector) -> Matrix:
+        """The upper triangle of sum_i bend_i A_i A_i'."""
+        out = np.zeros((self.size, self.size))
+        if self.sparse or self.d <= _BLAS:
+            smooth.gram(*self._shape, bend, out)
+            return out
+        d = self.d
+        kept = np.flatnonzero(bend)
+        root = np.sqrt(bend[kept])
+        for part in np.array_split(np.arange(kept.size), 1 + kept.size * d // _BLOCK):
+            block = root[part, None] * self.stored[kept[part]]
+            out[:d, :d] += block.T @ block
+        if self._border:
+            out[:, d] = self.combine(bend)
+        return out
+
+    # ---- points -----------------------------------------------------------------------------------
+
+    def at(self, w: Vector, z: Vector) -> At:
+        """P and its derivatives by z at a point."""
+        return self.take(self._trial(w, z, z, 0.0)[0])
+
+    def _trial(self, w: Vector, z: Vector, way: Vector, t: float) -> tuple[At, float, float]:
+        """P at the point w with the predictions z + t way; and the losses' slope and curvature."""
+        buffers = self._spare or tuple(np.empty(self.n) for _ in range(3))
+        self._spare = buffers
+        loss = self.loss
+        value, first, second = smooth.evaluate(
+            loss.kernel, self._theta, z, way, t, self.y, loss.margin, self.weights, self.scale,
+            *buffers,
+        )  # fmt: skip
+        value += 0.5 * float(np.dot(self.ridge, w * w))
+        return At(w, buffers[0], value, buffers[1], buffers[2]), first, second
+
+    def take(self, new: At, old: At | None = None) -> At:
+        """`new` is kept, and the memory of `old` is free."""
+        self._spare = (old.z, old.slope, old.bend) if old is not None else None
+        return new
+
+    def move(self, at: At, way: Vector, dz: Vector, slope: float, flat: float) -> At | None:
+        """From `at` along `way`, with dz = X way, to about the minimum of P; None if that fails.
+
+        The first trial is a whole step. Then Newton's method on the slope with a bracket, until the
+        slope is `flat` times what it was (`slope`, negative) and P has fallen. `at` is used up.
+        """
+        along = float(np.dot(self.ridge, way * at.w)), float(np.dot(self.ridge, way * way))
+        t, low, high = 1.0, 0.0, math.inf
+        rounding = abs(slope) <= _ROUNDING * abs(at.value)
+        slack = (_ROUNDING if rounding else 0.1 * _ROUNDING) * abs(at.value)
+        for _ in range(_TRIALS):
+            new, first, second = self._trial(at.w + t * way, at.z, dz, t)
+            first, second = first + along[0] + t * along[1], second + along[1]
+            fallen = new.value <= at.value + _ARMIJO * t * min(slope, 0.0) + slack
+            if fallen and (rounding or abs(first) <= flat * abs(slope)):
+                return self.take(new, at)
+            low, high = (t, high) if first < 0 else (low, t)
+            t = t - first / second if second > 0 else math.nan
+            if not low < t < high:
+                t = 0.5 * (low + high) if math.isfinite(high) else 2 * low
+        return None
