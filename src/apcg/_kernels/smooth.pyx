@@ -5,8 +5,6 @@ an intercept vectors and matrices have one more entry at the end, for a column o
 stored nowhere: `border`. Symmetric matrices are by rows, with their upper triangle.
 """
 
-from libc.math cimport exp, fabs, log, log1p
-
 from .losses cimport LossFunctions, find
 from .types cimport index_t, value_t
 
@@ -27,27 +25,28 @@ cdef extern from "dense.h" nogil:
 
 # ---- the losses of all rows -----------------------------------------------------------------------
 
-cdef struct Along:
-    double value, first, second
+cdef extern from "evaluate.h" nogil:
+    ctypedef struct apcg_along:
+        double value, first, second
+    ctypedef struct apcg_rows:
+        const double *z
+        const double *way
+        const double *label
+        const double *weight
+        Py_ssize_t mask
+        double t, scale
+        int margin
+        double *at
+        double *slope
+        double *bend
+    apcg_along apcg_logistic(const apcg_rows *rows, Py_ssize_t n)
+    apcg_along apcg_interval(const apcg_rows *rows, Py_ssize_t n, const double *theta)
 
 
-cdef struct Rows:
-    # what `evaluate` reads and writes, row by row
-    const double *z
-    const double *way
-    const double *label
-    const double *weight
-    Py_ssize_t mask          # i & mask is i, or 0 if all weights are one number
-    double t, scale
-    bint margin
-    double *at
-    double *slope
-    double *bend
-
-
-cdef Along by_pointer(const Rows *rows, Py_ssize_t n, const LossFunctions *loss,
-                      const double *theta) noexcept nogil:
-    cdef Along total = Along(0.0, 0.0, 0.0)
+cdef apcg_along by_pointer(const apcg_rows *rows, Py_ssize_t n, const LossFunctions *loss,
+                           const double *theta) noexcept nogil:
+    """Any other loss."""
+    cdef apcg_along total = apcg_along(0.0, 0.0, 0.0)
     cdef double s, sign = 1.0, m, value = 0.0
     cdef Py_ssize_t i
     for i in range(n):
@@ -58,9 +57,6 @@ cdef Along by_pointer(const Rows *rows, Py_ssize_t n, const LossFunctions *loss,
             m = sign * rows.at[i]
         else:
             m = rows.at[i] - rows.label[i]
-        if s == 0.0:
-            rows.slope[i] = rows.bend[i] = 0.0
-            continue
         value += s * loss.value(m, theta)
         rows.slope[i] = s * sign * loss.derivative(m, theta)
         rows.bend[i] = s * loss.curvature(m, theta)
@@ -69,43 +65,6 @@ cdef Along by_pointer(const Rows *rows, Py_ssize_t n, const LossFunctions *loss,
         if i & 255 == 255:  # short sums lose fewer digits
             total.value += value
             value = 0.0
-    total.value += value
-    return total
-
-
-cdef Along logistic(const Rows *rows, Py_ssize_t n) noexcept nogil:
-    """One exp a row. The log of a product of 256 factors is their logs; factors near one would lose
-    the digits of their distance from it, and have a series instead."""
-    cdef Along total = Along(0.0, 0.0, 0.0)
-    cdef double s, m, e, inverse, small, value = 0.0, product = 1.0
-    cdef bint equal = rows.mask == 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        s = rows.scale * rows.weight[i & rows.mask]
-        rows.at[i] = rows.z[i] + rows.t * rows.way[i]
-        m = rows.label[i] * rows.at[i]
-        e = exp(-fabs(m))
-        inverse = 1.0 / (1.0 + e)
-        small = e * inverse
-        rows.slope[i] = -s * rows.label[i] * (small if m > 0.0 else inverse)
-        rows.bend[i] = s * small * inverse
-        total.first += rows.slope[i] * rows.way[i]
-        total.second += rows.bend[i] * rows.way[i] * rows.way[i]
-        if not equal:
-            value += s * (log1p(e) + (0.0 if m > 0.0 else -m))
-        elif m > 7.0:
-            value += e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - 0.25 * e)))
-        else:
-            product *= 1.0 + e
-            value += 0.0 if m > 0.0 else -m
-        if i & 255 == 255:
-            if equal:
-                value = s * (value + log(product))
-                product = 1.0
-            total.value += value
-            value = 0.0
-    if equal:
-        value = rows.scale * rows.weight[0] * (value + log(product))
     total.value += value
     return total
 
@@ -120,25 +79,21 @@ def evaluate(str name, const double[::1] theta, const double[::1] z, const doubl
     """
     cdef LossFunctions loss = find(name)
     cdef Py_ssize_t n = z.shape[0]
-    cdef Rows rows
-    cdef Along total
+    cdef apcg_rows rows
+    cdef apcg_along total
     if n == 0:
         return 0.0, 0.0, 0.0
-    rows = Rows(&z[0], &way[0], &labels[0], &weights[0], -1 if weights.shape[0] > 1 else 0, t,
-                scale, margin, &at[0], &slope[0], &bend[0])
+    rows = apcg_rows(&z[0], &way[0], &labels[0], &weights[0], -1 if weights.shape[0] > 1 else 0, t,
+                     scale, margin, &at[0], &slope[0], &bend[0])
+    cdef bint logistic = name == "logistic" and margin, interval = name == "interval"
     with nogil:
-        if name_is_logistic(&loss) and margin:
-            total = logistic(&rows, n)
+        if logistic:
+            total = apcg_logistic(&rows, n)
+        elif interval:
+            total = apcg_interval(&rows, n, &theta[0])
         else:
             total = by_pointer(&rows, n, &loss, &theta[0])
     return total.value, total.first, total.second
-
-
-cdef LossFunctions LOGISTIC = find("logistic")
-
-
-cdef inline bint name_is_logistic(const LossFunctions *loss) noexcept nogil:
-    return loss.value == LOGISTIC.value
 
 
 # ---- products with X ------------------------------------------------------------------------------
@@ -206,8 +161,11 @@ def gradient(const value_t[::1] data, const index_t[::1] indices, const index_t[
 
 def product(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
             Py_ssize_t d, bint border, const double[::1] bend, const double[::1] p,
-            double[::1] q, double[::1] out):
-    """q_i = <A_i, p> and out += sum_i bend_i q_i A_i, each row while it is in the cache."""
+            double[::1] q, double[::1] out, double last, double[::1] total_q):
+    """q_i = <A_i, p> and out += sum_i bend_i q_i A_i, each row while it is in the cache.
+
+    Before that total_q += last q, with the q of the last call.
+    """
     cdef Py_ssize_t i, first = 0, size = d
     cdef double edge = p[d] if border else 0.0, total = 0.0, s
     cdef bint sparse = indptr.shape[0] > 0
@@ -215,6 +173,7 @@ def product(const value_t[::1] data, const index_t[::1] indices, const index_t[:
     cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
     with nogil:
         for i in range(bend.shape[0]):
+            total_q[i] += last * q[i]
             if sparse:
                 first = indptr[i]
                 size = indptr[i + 1] - first
@@ -232,6 +191,24 @@ def product(const value_t[::1] data, const index_t[::1] indices, const index_t[:
                 dense_add1(a + i * d, d, &out[0], s)
     if border:
         out[d] += total
+
+
+def column_squares(const value_t[::1] data, const index_t[::1] indices,
+                   const index_t[::1] indptr, Py_ssize_t d, const double[::1] weights,
+                   double[::1] out):
+    """out_j += sum_i weight_i A_ij^2, with one weight for each row, or one for all"""
+    cdef Py_ssize_t i, k, n = indptr.shape[0] - 1 if indptr.shape[0] else data.shape[0] // d
+    cdef Py_ssize_t mask = -1 if weights.shape[0] > 1 else 0
+    cdef double s
+    with nogil:
+        for i in range(n):
+            s = weights[i & mask]
+            if indptr.shape[0]:
+                for k in range(indptr[i], indptr[i + 1]):
+                    out[indices[k]] += s * data[k] * data[k]
+            else:
+                for k in range(d):
+                    out[k] += s * data[i * d + k] * data[i * d + k]
 
 
 def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Tuning:
     enough: float = 0.25
     #: a search along the line ends at this part of the first slope
     flat: float = 0.5
+    #: a step that overshoots is tried again with another phi'', so many times in all
+    attempts: int = 3
     #: the start is scaled if that promises more than this part of P
     rescale: float = 0.05
     #: squared loss: solved by one factor if that costs at most so many passes
@@ -112,7 +115,7 @@ class NewtonRun:
         self._ridge = np.where(self._all.ridge > 0, self._all.ridge, least)
         self._at: At | None = None
         self._gradient = np.empty(0)
-        self._sample: tuple[Rows, Index] | None = None
+        self._sample: tuple[Rows, Index, Vector] | None = None
         self._factor: Factor | None = None
         self._factored: Vector | None = None  # phi'' of all rows in the factor; None: the sample's
         self._exact = False
@@ -198,10 +201,11 @@ class NewtonRun:
         self._solved, self._moved = w, True
 
     def _choose_rows(self) -> None:
-        """The sample: one row at random from each of as many equal parts, in order."""
+        """The sample. A row is drawn by its leverage: few rows have a rare feature, and no sample
+        without them knows how H bends there.
+        """
         rows, tuning = self._all, self._tuning
-        kept = np.flatnonzero(rows.weights) if rows.weights.size > 1 else None
-        n = rows.n if kept is None else kept.size
+        n = rows.n if rows.weights.size == 1 else np.count_nonzero(rows.weights)
         size = max(
             min(tuning.rows_per_feature * rows.size, tuning.most * n),
             tuning.share * n,
@@ -210,11 +214,13 @@ class NewtonRun:
         if size > 0.5 * n:
             self._exact = True
             return
-        count = int(size)
-        chosen = np.minimum((np.arange(count) + self._rng.random(count)) * (n / count), n - 1)
-        index = chosen.astype(np.intp)
-        index = index if kept is None else kept[index]
-        self._sample = rows.sample(index), index
+        score = rows.leverage()
+        chance = np.minimum(size * (0.5 / n + 0.5 * score / max(score.sum(), 1e-300)), 1.0)
+        if rows.weights.size > 1:
+            chance[rows.weights == 0] = 0.0
+        index = np.flatnonzero(self._rng.random(rows.n) < chance)
+        self._sample = rows.sample(index, chance[index]), index, 1 / chance[index]
+        self._cost += 1.0
 
     def _on_sample(self, budget: Budget) -> Vector:
         """A few steps of Newton's method from w = 0 on the sample alone, and its best b."""
@@ -224,6 +230,7 @@ class NewtonRun:
             at = self._best_intercept(rows, at)
         if self._sample is None:
             return at.w
+        rough = self._tuning.rough * min(1.0, rows.size * self._tuning.rows_per_feature / rows.n)
         for _ in range(self._tuning.sample_steps):
             if budget.expired:
                 break
@@ -232,7 +239,7 @@ class NewtonRun:
             assert self._factor is not None
             way = -self._factor.solve(gradient)
             slope = float(np.dot(gradient, way))
-            if -0.5 * slope <= self._tuning.rough * at.value:
+            if -0.5 * slope <= rough * at.value:
                 break
             new = rows.move(at, way, rows.margins(way), slope, self._tuning.flat)
             self._cost += rows.nnz / max(self._all.nnz, 1)
@@ -278,11 +285,17 @@ class NewtonRun:
         """One step on all rows; False if it brought nothing, that is if rounding has won."""
         at, before = self._at, self._gap()
         assert at is not None
-        value = at.value
-        way, dz = self._direction(budget)
+        rows, value, bend = self._all, at.value, at.bend
+        for _ in range(self._tuning.attempts):
+            way, dz = self._direction(bend, budget)
+            slope = float(np.dot(self._gradient, way))
+            whole = rows.trial(at, way, dz)
+            other = rows.gentler(at, dz, whole, slope)
+            if other is None or budget.expired:
+                break
+            bend = other
         self._moved = True
-        slope = float(np.dot(self._gradient, way))
-        new = self._all.move(at, way, dz, slope, self._tuning.flat) if slope < 0 else None
+        new = rows.move(at, way, dz, slope, self._tuning.flat, whole) if slope < 0 else None
         if new is None:
             self._restore(at.w)
             fresh, self._exact = not self._exact, True
@@ -307,39 +320,34 @@ class NewtonRun:
             return
         self._arrive(self._best_intercept(self._all, at))
 
-    def _direction(self, budget: Budget) -> tuple[Vector, Vector]:
-        """About -H^-1 grad P, and X times it."""
-        rows, at = self._all, self._at
-        assert at is not None
-        self._refresh(budget)
-        factor = self._factor
-        assert factor is not None
-        if self._factored is at.bend and not factor.jitter and not self._quadratic:
-            way = -factor.solve(self._gradient)
+    def _direction(self, bend: Vector, budget: Budget) -> tuple[Vector, Vector]:
+        """About -H^-1 grad P, and X times it; H with this phi''."""
+        fresh = self._refresh(bend, budget)
+        assert self._factor is not None
+        if fresh and not self._factor.jitter:
+            way = -self._factor.solve(self._gradient)
             self._cost += 0.5
-            return way, rows.margins(way)
-        return self._conjugate_gradients(factor, at, budget)
+            return way, self._all.margins(way)
+        return self._conjugate_gradients(bend, budget)
 
-    def _refresh(self, budget: Budget) -> None:
-        """The factor that a step begins with: of all rows, or of the sample at this point."""
-        rows, at, tuning = self._all, self._at, self._tuning
-        assert at is not None
+    def _refresh(self, bend: Vector, budget: Budget) -> bool:
+        """The factor that a step begins with; whether it is one of H itself."""
+        rows, tuning = self._all, self._tuning
         if budget.expired and self._factor is not None:
-            return
+            return False
         if self._exact:
-            if self._quadratic and self._factored is not None:
-                return
-            if self._factored is not None:
-                change = float(np.abs(at.bend - self._factored).sum())
-                if change <= tuning.stale * float(self._factored.sum()) and self._prices.steps > 2:
-                    return
-            self._make_factor(rows, at.bend)
-            self._factored = at.bend
-            return
+            if self._factored is not None and (self._quadratic or self._prices.steps > 2):
+                change = float(np.abs(bend - self._factored).sum())
+                if change <= tuning.stale * float(self._factored.sum()):
+                    return False
+            self._make_factor(rows, bend)
+            self._factored = bend.copy()
+            return True
         assert self._sample is not None
-        sample, index = self._sample
+        sample, index, times = self._sample
         if self._factor is None or self._prices.sample(sample) <= tuning.cheap * self._prices.one:
-            self._make_factor(sample, at.bend[index] * (sample.scale / rows.scale))
+            self._make_factor(sample, bend[index] * times)
+        return False
 
     def _make_factor(self, rows: Rows, bend: Vector) -> None:
         H = rows.gram(bend)
@@ -348,27 +356,28 @@ class NewtonRun:
         share = rows.gram_madds * np.count_nonzero(bend) / max(rows.n, 1)
         self._cost += (share + factor.madds(rows.size)) / (2 * max(self._all.nnz, 1))
 
-    def _conjugate_gradients(
-        self, factor: Factor, at: At, budget: Budget
-    ) -> tuple[Vector, Vector]:
+    def _conjugate_gradients(self, bend: Vector, budget: Budget) -> tuple[Vector, Vector]:
         """H way = -grad P to `forcing`; more steps than a factor costs, and it is made next time."""
-        rows, tuning = self._all, self._tuning
-        way, dz, q = np.zeros(rows.size), np.zeros(rows.n), np.empty(rows.n)
-        r = -self._gradient
+        rows, tuning, factor = self._all, self._tuning, self._factor
+        assert factor is not None
+        assert self._at is not None
+        way, (q, dz) = np.zeros(rows.size), self._vectors
+        q[:] = dz[:] = 0.0
+        r, step = -self._gradient, 0.0
         p = s = factor.solve(r)
         rs = first = float(np.dot(r, s))
-        enough = tuning.enough * self._aim * abs(at.value)
+        enough = tuning.enough * self._aim * abs(self._at.value)
         limit = min(max(self._prices.steps, 1.0), tuning.most_steps)
         for k in range(tuning.most_steps):
-            Hp = rows.product(at.bend, p, q, self._ridge)
+            Hp = rows.product(bend, p, q, self._ridge, step, dz)
             self._cost += 1.0
-            bend = float(np.dot(p, Hp))
-            if not bend > 0 or not math.isfinite(bend):
+            curvature = float(np.dot(p, Hp))
+            if not curvature > 0 or not math.isfinite(curvature):
+                step = 0.0
                 break
-            step = rs / bend
+            step = rs / curvature
             way += step * p
-            dz += step * q
-            r = r - step * Hp
+            r -= step * Hp
             s = factor.solve(r)
             new = float(np.dot(r, s))
             if new <= tuning.forcing**2 * first or self._gap_of(r) <= enough or budget.expired:
@@ -378,7 +387,14 @@ class NewtonRun:
                 break
             p = s + (new / rs) * p
             rs = new
+        q *= step
+        dz += q
         return way, dz
+
+    @cached_property
+    def _vectors(self) -> tuple[Vector, Vector]:
+        """Room for X p and X way."""
+        return np.empty(self._all.n), np.empty(self._all.n)
 
     # ---- where it is ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._kernels import smooth
+from .._kernels.matrix import squared_norms
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
 from ..losses import Loss
@@ -41,6 +42,10 @@ class At:
     value: float
     slope: Vector
     bend: Vector
+
+
+#: a point, with the first and second derivative of P along the line that led to it
+Trial = tuple[At, float, float]
 
 
 class Rows:
@@ -71,11 +76,23 @@ class Rows:
         X = problem.samples
         return cls(X.stored, problem.y, problem.weights, 1 / problem.n, problem.loss, ridge)
 
-    def sample(self, rows: Index) -> Rows:
-        """P on these rows alone."""
-        weights = self.weights[rows] if self.weights.size > 1 else self.weights
-        stored = self.stored[rows]
-        return Rows(stored, self.y[rows], weights, 1 / rows.size, self.loss, self.ridge)
+    def sample(self, rows: Index, chance: Vector) -> Rows:
+        """P on rows that were drawn with these chances: its expectation is P on all rows."""
+        weights = (self.weights[rows] if self.weights.size > 1 else self.weights) / chance
+        return Rows(
+            self.stored[rows], self.y[rows], weights, self.scale, self.loss, self.ridge
+        )
+
+    def leverage(self) -> Vector:
+        """sum_j A_ij^2/(sum_k s_k A_kj^2 + gamma ridge_j/scale): the say of each row in H.
+
+        It is 1 for the only row that has some feature.
+        """
+        columns = self.loss.gamma / self.scale * self.ridge[: self.d]
+        smooth.column_squares(*self._arrays, self.d, self.weights, columns)
+        out = np.empty(self.n)
+        squared_norms(*self._arrays, 1 / columns, out)
+        return self.weights * out
 
     @property
     def nnz(self) -> int:
@@ -115,10 +132,12 @@ class Rows:
         smooth.gradient(*self._shape, slope, out)
         return out
 
-    def product(self, bend: Vector, p: Vector, q: Vector, ridge: Vector) -> Vector:
-        """(sum_i bend_i A_i A_i' + ridge) p; q becomes X p."""
+    def product(
+        self, bend: Vector, p: Vector, q: Vector, ridge: Vector, last: float, total: Vector
+    ) -> Vector:
+        """(sum_i bend_i A_i A_i' + ridge) p; q becomes X p. Before that total += last q."""
         out = ridge * p
-        smooth.product(*self._shape, bend, p, q, out)
+        smooth.product(*self._shape, bend, p, q, out, last, total)
         return out
 
     def gram(self, bend: Vector) -> Matrix:
@@ -143,7 +162,7 @@ class Rows:
         """P and its derivatives by z at a point."""
         return self.take(self._trial(w, z, z, 0.0)[0])
 
-    def _trial(self, w: Vector, z: Vector, way: Vector, t: float) -> tuple[At, float, float]:
+    def _trial(self, w: Vector, z: Vector, way: Vector, t: float) -> Trial:
         """P at the point w with the predictions z + t way; and the losses' slope and curvature."""
         buffers = self._spare or tuple(np.empty(self.n) for _ in range(3))
         self._spare = buffers
@@ -160,24 +179,64 @@ class Rows:
         self._spare = (old.z, old.slope, old.bend) if old is not None else None
         return new
 
-    def move(self, at: At, way: Vector, dz: Vector, slope: float, flat: float) -> At | None:
+    def move(
+        self, at: At, way: Vector, dz: Vector, slope: float, flat: float, whole: Trial | None = None
+    ) -> At | None:
         """From `at` along `way`, with dz = X way, to about the minimum of P; None if that fails.
 
-        The first trial is a whole step. Then Newton's method on the slope with a bracket, until the
+        The first trial is a whole step (`whole`, if that is the last trial there was). Then Newton's method on the slope with a bracket, until the
         slope is `flat` times what it was (`slope`, negative) and P has fallen. `at` is used up.
         """
-        along = float(np.dot(self.ridge, way * at.w)), float(np.dot(self.ridge, way * way))
         t, low, high = 1.0, 0.0, math.inf
-        rounding = abs(slope) <= _ROUNDING * abs(at.value)
-        slack = (_ROUNDING if rounding else 0.1 * _ROUNDING) * abs(at.value)
         for _ in range(_TRIALS):
-            new, first, second = self._trial(at.w + t * way, at.z, dz, t)
-            first, second = first + along[0] + t * along[1], second + along[1]
-            fallen = new.value <= at.value + _ARMIJO * t * min(slope, 0.0) + slack
-            if fallen and (rounding or abs(first) <= flat * abs(slope)):
+            new, first, second = whole or self.trial(at, way, dz, t)
+            whole = None
+            if self._fallen(at, new, t * slope) and (
+                _is_rounding(at, slope) or abs(first) <= flat * abs(slope)
+            ):
                 return self.take(new, at)
             low, high = (t, high) if first < 0 else (low, t)
             t = t - first / second if second > 0 else math.nan
             if not low < t < high:
                 t = 0.5 * (low + high) if math.isfinite(high) else 2 * low
         return None
+
+    def trial(self, at: At, way: Vector, dz: Vector, t: float = 1.0) -> Trial:
+        """The point t along `way`, and the first and second derivative of P in t there."""
+        w = at.w + t * way
+        new, first, second = self._trial(w, at.z, dz, t)
+        pull = self.ridge * way
+        return new, first + float(np.dot(pull, w)), second + float(np.dot(pull, way))
+
+    def _fallen(self, at: At, new: At, promised: float) -> bool:
+        slack = (_ROUNDING if _is_rounding(at, promised) else 0.1 * _ROUNDING) * abs(at.value)
+        return new.value <= at.value + _ARMIJO * min(promised, 0.0) + slack
+
+    def gentler(self, at: At, dz: Vector, whole: Trial, slope: float) -> Vector | None:
+        """None if P falls by a whole step along dz; else phi'' to try instead, like At.bend.
+
+        A row that a step takes far into or out of a tail of its loss, where phi'' is next to
+        nothing, has in its place the slope of phi' along that step, or that between the row and
+        the middle of the loss, whichever is larger. The latter bends a parabola that is above phi.
+        """
+        new = whole[0]
+        if self._fallen(at, new, slope):
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            along = (new.slope - at.slope) / dz
+        bend = np.fmax(at.bend, np.where(np.isfinite(along), along, 0.0))
+        sign = self.y if self.loss.margin else 1.0
+        middle = 0.0 if self.loss.kernel == "logistic" else float(self.loss.margin)
+        far = self.loss.argument(at.z, self.y) - middle
+        tail = np.abs(dz) > 2 * np.abs(far) + 2
+        if tail.any():
+            weight = self.scale * np.broadcast_to(self.weights, self.n)
+            centre = weight * self.loss.arrays.derivative(np.array([middle]))[0]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above = (sign * at.slope - centre) / far
+            bend = np.where(tail & np.isfinite(above), np.fmax(bend, above), bend)
+        return bend
+
+
+def _is_rounding(at: At, slope: float) -> bool:
+    return abs(slope) <= _ROUNDING * abs(at.value)
