@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, certificate, losses, penalties, solve
-from apcg.methods import newton
+from apcg.methods import newton_steps as newton
 from apcg.methods.choice import Choice
-from apcg.methods.newton import Newton
+from apcg.methods.newton_steps import Newton
 
 #: A relative gap that is as good as rounding allows.
 TIGHT = 1e-12

@@ -80,6 +80,26 @@ static inline void apcg_along_block(const double *slope, const double *bend, con
     total->second += apcg_sum4(second);
 }
 
+/* Of a block of rows, with s = 1: the log of `factor` plus `rest` is the loss. (A function of its own:
+ * the compiler believes `restrict` of parameters only, and wants it for vectors.) */
+static inline void apcg_logistic_block(const double *restrict z, const double *restrict way,
+                                       const double *restrict label, double t, ptrdiff_t size,
+                                       double *restrict at, double *restrict slope,
+                                       double *restrict bend, double *restrict factor,
+                                       double *restrict rest) {
+    for (ptrdiff_t i = 0; i < size; i++) {
+        const double place = z[i] + t * way[i], m = label[i] * place;
+        const double e = apcg_exp(-fabs(m)), inverse = 1.0 / (1.0 + e), small = e * inverse;
+        const double series = e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - 0.25 * e)));
+        const double below = m > 0.0 ? 0.0 : -m, either = m > 0.0 ? small : inverse;
+        at[i] = place;
+        slope[i] = -label[i] * either;
+        bend[i] = small * inverse;
+        factor[i] = m > 7.0 ? 1.0 : 1.0 + e;
+        rest[i] = m > 7.0 ? series : below;
+    }
+}
+
 /* log(1 + exp(-m)). The log of a product is the sum of the logs, for a block of factors that are at
  * most 2; factors near 1 would lose the digits of their distance from it, and have a series. */
 APCG_CLONES static apcg_along apcg_logistic(const apcg_rows *rows, ptrdiff_t n) {
@@ -87,21 +107,10 @@ APCG_CLONES static apcg_along apcg_logistic(const apcg_rows *rows, ptrdiff_t n) 
     double factor[APCG_BLOCK], rest[APCG_BLOCK];
     for (ptrdiff_t start = 0; start < n; start += APCG_BLOCK) {
         const ptrdiff_t size = n - start < APCG_BLOCK ? n - start : APCG_BLOCK;
-        const double *restrict z = rows->z + start, *restrict way = rows->way + start;
-        const double *restrict label = rows->label + start;
-        double *restrict at = rows->at + start, *restrict slope = rows->slope + start;
-        double *restrict bend = rows->bend + start;
-        const double t = rows->t, scale = rows->scale;
-        for (ptrdiff_t i = 0; i < size; i++) {
-            const double place = z[i] + t * way[i], m = label[i] * place;
-            const double e = apcg_exp(-fabs(m)), inverse = 1.0 / (1.0 + e), small = e * inverse;
-            at[i] = place;
-            slope[i] = -label[i] * (m > 0.0 ? small : inverse);
-            bend[i] = small * inverse;
-            factor[i] = m > 7.0 ? 1.0 : 1.0 + e;
-            rest[i] = m > 7.0 ? e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - 0.25 * e)))
-                              : (m > 0.0 ? 0.0 : -m);
-        }
+        const double scale = rows->scale;
+        double *slope = rows->slope + start, *bend = rows->bend + start;
+        apcg_logistic_block(rows->z + start, rows->way + start, rows->label + start, rows->t, size,
+                            rows->at + start, slope, bend, factor, rest);
         if (rows->mask == 0) {
             const double s = scale * rows->weight[0];
             double product[4] = {1.0, 1.0, 1.0, 1.0}, sum[4] = {0.0};
@@ -131,48 +140,58 @@ APCG_CLONES static apcg_along apcg_logistic(const apcg_rows *rows, ptrdiff_t n) 
             }
             total.value += sum;
         }
-        apcg_along_block(slope, bend, way, size, &total);
+        apcg_along_block(slope, bend, rows->way + start, size, &total);
     }
     return total;
+}
+
+static inline void apcg_interval_block(const double *restrict z, const double *restrict way,
+                                       const double *restrict label, double t, ptrdiff_t size,
+                                       double *restrict at, double *restrict slope,
+                                       double *restrict bend, double *restrict value,
+                                       int margin, const double *theta) {
+    const double k = theta[0], epsilon = theta[1], gamma = theta[2];
+    const double lower = theta[3], upper = theta[4];
+    const double least = lower * gamma, most = upper * gamma, full = 1.0 / gamma;
+    for (ptrdiff_t i = 0; i < size; i++) {
+        const double place = z[i] + t * way[i], b = label[i];
+        const double sign = margin ? b : 1.0, c = k - (margin ? b * place : place - b);
+        /* the distance from the flat part |c| < epsilon; infinite on it, for the curvature */
+        const double far = c <= -epsilon ? c + epsilon : INFINITY;
+        const double out = c >= epsilon ? c - epsilon : far;
+        double x = out == INFINITY && c != INFINITY ? 0.0 : out / gamma;
+        x = x < lower ? lower : x;
+        x = x > upper ? upper : x;
+        at[i] = place;
+        value[i] = x * (c - 0.5 * gamma * x) - epsilon * fabs(x);
+        slope[i] = -sign * x;
+        bend[i] = (out >= least ? full : 0.0) * (out <= most ? 1.0 : 0.0);
+    }
 }
 
 /* max over x in [lower, upper] of (k - m) x - epsilon |x| - (gamma/2) x^2, with gamma > 0 */
 APCG_CLONES static apcg_along apcg_interval(const apcg_rows *rows, ptrdiff_t n,
                                             const double *theta) {
-    const double k = theta[0], epsilon = theta[1], gamma = theta[2];
-    const double lower = theta[3], upper = theta[4];
-    const double least = lower * gamma, most = upper * gamma, full = 1.0 / gamma;
     apcg_along total = {0.0, 0.0, 0.0};
-    double value[APCG_BLOCK], weight[APCG_BLOCK];
+    double value[APCG_BLOCK];
     for (ptrdiff_t start = 0; start < n; start += APCG_BLOCK) {
         const ptrdiff_t size = n - start < APCG_BLOCK ? n - start : APCG_BLOCK;
-        const double *restrict z = rows->z + start, *restrict way = rows->way + start;
-        const double *restrict label = rows->label + start;
-        double *restrict at = rows->at + start, *restrict slope = rows->slope + start;
-        double *restrict bend = rows->bend + start;
-        const double t = rows->t, scale = rows->scale;
-        for (ptrdiff_t i = 0; i < size; i++)
-            weight[i] = scale * rows->weight[(start + i) & rows->mask];
+        const double *weight = rows->weight + (start & rows->mask);
+        double *slope = rows->slope + start, *bend = rows->bend + start, sum[4] = {0.0};
+        apcg_interval_block(rows->z + start, rows->way + start, rows->label + start, rows->t, size,
+                            rows->at + start, slope, bend, value, rows->margin, theta);
         for (ptrdiff_t i = 0; i < size; i++) {
-            const double place = z[i] + t * way[i], s = weight[i];
-            const double sign = rows->margin ? label[i] : 1.0;
-            const double c = k - (rows->margin ? label[i] * place : place - label[i]);
-            /* the distance from the flat part |c| < epsilon; infinite on it, for the curvature */
-            const double out = c >= epsilon ? c - epsilon : (c <= -epsilon ? c + epsilon : INFINITY);
-            double x = (c >= epsilon || c <= -epsilon) ? out / gamma : 0.0;
-            x = x < lower ? lower : (x > upper ? upper : x);
-            at[i] = place;
-            value[i] = x * (c - 0.5 * gamma * x) - epsilon * fabs(x);
-            slope[i] = -s * sign * x;
-            bend[i] = (out >= least && out <= most) ? s * full : 0.0;
+            const double s = rows->scale * weight[i & rows->mask];
+            slope[i] *= s;
+            bend[i] *= s;
+            value[i] *= s;
         }
-        double sum[4] = {0.0};
         ptrdiff_t i = 0;
         for (; i + 4 <= size; i += 4)
-            for (int l = 0; l < 4; l++) sum[l] += weight[i + l] * value[i + l];
-        for (; i < size; i++) sum[i & 3] += weight[i] * value[i];
+            for (int l = 0; l < 4; l++) sum[l] += value[i + l];
+        for (; i < size; i++) sum[i & 3] += value[i];
         total.value += apcg_sum4(sum);
-        apcg_along_block(slope, bend, way, size, &total);
+        apcg_along_block(slope, bend, rows->way + start, size, &total);
     }
     return total;
 }

@@ -26,8 +26,8 @@ _ARMIJO = 1e-4
 _ROUNDING = 1e-13
 #: Trials of a search along a line, at most: bisection finds any double in fewer.
 _TRIALS = 60
-#: Dense rows of more features go to BLAS (measured: at 60 ours takes 1.8 times the CPU of one thread
-#: of BLAS, at 200 2.2 times, but the threads that BLAS starts below that cost more).
+#: Dense rows of more features go to BLAS (measured: at 60 ours takes 1.8 times the CPU of BLAS on
+#: one thread, at 200 2.2 times; but the threads that BLAS starts cost more on small ones).
 _BLAS = 150
 #: Numbers in a block of dense rows that is copied for BLAS, 1 MB.
 _BLOCK = 131_072
@@ -79,9 +79,17 @@ class Rows:
     def sample(self, rows: Index, chance: Vector) -> Rows:
         """P on rows that were drawn with these chances: its expectation is P on all rows."""
         weights = (self.weights[rows] if self.weights.size > 1 else self.weights) / chance
-        return Rows(
-            self.stored[rows], self.y[rows], weights, self.scale, self.loss, self.ridge
-        )
+        return Rows(self.stored[rows], self.y[rows], weights, self.scale, self.loss, self.ridge)
+
+    def heaviest(self) -> float:
+        """About the largest square of a number of X."""
+        some = self._arrays[0][:: max(self.nnz // 1000, 1)].astype(np.float64)
+        return float(np.max(some * some, initial=0.0))
+
+    @property
+    def least_ridge(self) -> float:
+        """The least ridge of a feature."""
+        return float(self.ridge[: self.d].min())
 
     def leverage(self) -> Vector:
         """sum_j A_ij^2/(sum_k s_k A_kj^2 + gamma ridge_j/scale): the say of each row in H.
@@ -112,7 +120,7 @@ class Rows:
         each = np.diff(self._arrays[2])
         return 0.5 * (float(np.dot(each, each)) + self.nnz)
 
-    # ---- products ---------------------------------------------------------------------------------
+    # ---- products -------------------------------------------------------------------------------
 
     def margins(self, w: Vector) -> Vector:
         """X w (+ b)"""
@@ -125,6 +133,11 @@ class Rows:
         out = self.ridge * at.w
         smooth.gradient(*self._shape, at.slope, out)
         return out
+
+    def gap(self, gradient: Vector) -> float:
+        """sum_j gradient_j^2/(2 ridge_j), over the features: the duality gap at such a w."""
+        part, ridge = gradient[: self.d], self.ridge[: self.d]
+        return 0.5 * float(np.dot(part, part / ridge))
 
     def combine(self, slope: Vector) -> Vector:
         """sum_i slope_i A_i"""
@@ -156,7 +169,7 @@ class Rows:
             out[:, d] = self.combine(bend)
         return out
 
-    # ---- points -----------------------------------------------------------------------------------
+    # ---- points ---------------------------------------------------------------------------------
 
     def at(self, w: Vector, z: Vector) -> At:
         """P and its derivatives by z at a point."""
@@ -184,8 +197,9 @@ class Rows:
     ) -> At | None:
         """From `at` along `way`, with dz = X way, to about the minimum of P; None if that fails.
 
-        The first trial is a whole step (`whole`, if that is the last trial there was). Then Newton's method on the slope with a bracket, until the
-        slope is `flat` times what it was (`slope`, negative) and P has fallen. `at` is used up.
+        The first trial is a whole step (`whole`, if that is the last trial there was). Then
+        Newton's method on the slope with a bracket, until the slope is `flat` times what it was
+        (`slope`, negative) and P has fallen. `at` is used up.
         """
         t, low, high = 1.0, 0.0, math.inf
         for _ in range(_TRIALS):
