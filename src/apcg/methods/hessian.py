@@ -36,13 +36,13 @@ class Tuning:
     #: at most this part: with more, a factor of all rows costs little more
     most: float = 0.25
     #: the sample is solved until a step promises less than this part of P: its optimum is not ours
-    rough: float = 0.1
+    rough: float = 0.02
     #: steps on the sample: it may be separable, and its optimum far out
     sample_steps: int = 12
     #: conjugate gradients stop at this part of the first residual, in the preconditioner's norm
     forcing: float = 0.1
     #: or when the residual, the gradient to come, would pass with this part of the gap asked for
-    enough: float = 0.25
+    enough: float = 0.5
     #: a search along the line ends at this part of the first slope
     flat: float = 0.5
     #: a step that overshoots is tried again with another phi'', so many times in all
