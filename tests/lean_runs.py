@@ -2,26 +2,15 @@
 
 import numpy as np
 
-from apcg import certificate
+from apcg.certificate import certify
 from apcg.methods.base import Budget, Target
 from apcg.methods.lean import Lean
 from apcg.methods.lean_setup import Tuning
-from apcg.points import Certificate, Start
+from apcg.points import Start
 
 #: Logistic steps to the last digit, as the slower kernels take them.
 EXACT = Tuning(series=1e-5, enough=1e-7, easy=0.0)
 MOMENTUM_AT_ONCE = Tuning(patience=0.0, earliest=1)
-
-
-def certify(p, point):
-    """What the loop makes of a point."""
-    if p.intercept:
-        v = p.combine(point.x) if point.v is None else point.v
-        w = p.g.conjugate_gradient(v)
-        c = certificate.with_intercept(p, w, point.x, point.b, best=True)
-    else:
-        c = certificate.of_dual(p, point.x, point.v)
-    return Certificate(c.w, c.x, c.intercept, c.z, c.primal, c.dual, exact=point.v is None)
 
 
 def start(p, tol=1e-9, *, without=(), tuning=None, seed=0, **at):

@@ -1,179 +1,340 @@
-"""Newton's method on the primal: its parts, its steps, what it refuses."""
+"""Newton's method: its passes against NumPy, the optimum, the stop, what it does with a budget."""
 
+import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from erm_problems import SMOOTH, data, one_hot, problem
-from hypothesis import given
+from erm_problems import SMOOTH, data, dense, problem
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from apcg import ERM, losses, penalties, solve
-from apcg.methods.newton import Newton
+from apcg.certificate import certify
+from apcg.methods.base import Budget, Method, Target
+from apcg.methods.newton import Newton, Tuning
+from apcg.methods.rows import Rows
+from apcg.points import Point, Start
 
-#: A relative gap that is as good as rounding allows.
-TIGHT = 1e-12
-
-
-# ---- the parts ----------------------------------------------------------------------------------
-
-
-@given(
-    st.sampled_from(
-        [losses.by_name(name) for name in SMOOTH] + [losses.StronglyConvex("huber", 2)]
-    ),
-    st.floats(-6, 6),
-)
-def test_curvature_is_the_slope_of_the_derivative(loss, t):
-    h = 1e-6
-    low, high = loss.arrays.derivative(np.array([t - h, t + h]))
-    slopes = loss.arrays.curvature(np.array([t - h, t, t + h]))
-    assert slopes.min() - 1e-6 <= (high - low) / (2 * h) <= slopes.max() + 1e-6
-    assert 0 <= slopes.min() <= slopes.max() <= (1 / loss.gamma) * (1 + 1e-12)
+LOSSES = [losses.by_name(name) for name in SMOOTH] + [
+    losses.SmoothedHinge(0.3),
+    losses.StronglyConvex("logistic", 2.0),
+    losses.StronglyConvex("huber", 3.0),
+]
+#: A sample is drawn from 300 rows or more.
+SMALL = Tuning(least_rows=100)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, "int64", "unsorted"])
-def test_gram(dtype, make):
-    X = data("logistic")[0]
-    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=dtype)
-    weight = np.random.default_rng(0).random(X.shape[0]) * (np.arange(X.shape[0]) % 3 > 0)
-    given_X = sp.csr_array(X) if isinstance(make, str) else make(X)
-    if make == "int64":
-        given_X.indices, given_X.indptr = given_X.indices.astype("i8"), given_X.indptr.astype("i8")
-    if make == "unsorted":
-        for i in range(X.shape[0]):
-            row = slice(given_X.indptr[i], given_X.indptr[i + 1])
-            given_X.indices[row] = given_X.indices[row][::-1].copy()
-            given_X.data[row] = given_X.data[row][::-1].copy()
-        given_X.has_sorted_indices = False
-    y = np.where(np.arange(X.shape[0]) % 2, 1, -1)
-    found, count = ERM(given_X, y).samples.gram(weight)
-    wide = X.astype(float)
-    np.testing.assert_allclose(found, wide.T @ (weight[:, None] * wide), rtol=1e-12, atol=1e-13)
-    assert 0 < count <= weight.size * X.shape[1] * (X.shape[1] + 1) / 2
+def run(p, tol=1e-10, at=None, seed=0, tuning=SMALL, max_passes=3000):
+    """The loop: advance, look, tell; gives the certificate, the passes and the looks."""
+    made = Newton(tuning).start(p, at or Start(), Target(tol), np.random.default_rng(seed))
+    passes = looks = 0
+    while True:
+        passes += made.advance(Budget(max_passes - passes)).passes
+        looks += 1
+        point = made.point()
+        found = certify(p, point.bare())
+        if found.relative <= tol or passes >= max_passes or looks > 20:
+            return found, passes, looks
+        made.seen(found)
 
 
-# ---- the method ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", SMOOTH)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_newton_reaches_the_optimum(loss, weighted, sparse):
-    p = problem(loss, alpha=1e-4, weighted=weighted, sparse=sparse)
-    r = solve(p, "newton", tol=TIGHT)
-    other = solve(p, "apcg", tol=1e-7, max_epochs=100_000, random_state=0)
-    assert r.converged
-    assert r.side == "primal"
-    assert other.dual - TIGHT <= r.primal <= other.primal * (1 + TIGHT)
-    w = r.w
-    h = 1e-6 * max(1.0, np.abs(w).max())
-    steps = h * np.random.default_rng(0).standard_normal((10, p.d))
-    assert all(p.primal(w + s) >= p.primal(w) * (1 - 1e-14) for s in steps)
-
-
-@pytest.mark.parametrize("loss", SMOOTH)
-def test_every_step_lowers_the_objective(loss):
-    p = problem(loss, alpha=1e-6)
-    method = Newton(p, np.full(p.d, 50.0))  # far too long a start
-    values = [p.primal(method.at.w)]
-    assert values[0] <= p.primal(np.zeros(p.d)) * (1 + 1e-12)
-    for _ in range(12):
-        method.step()
-        values.append(p.primal(method.at.w))
-    assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
-
-
-def test_newton_with_a_penalty_for_each_feature():
-    b = np.linspace(0.2, 3, 12)
-    X, y = data("logistic")
-    r = solve(ERM(X, y, "logistic", penalties.L2(b), 1e-3), "newton", tol=TIGHT)
-    assert r.converged
-
-
-def test_collinear_and_empty_features():
-    X, y = one_hot(200)
-    X = sp.hstack([X, X[:, :5], sp.csr_array((200, 3))], format="csr")
-    r = solve(ERM(X, y, "squared_hinge", alpha=1e-12), "newton", tol=1e-10)
-    assert r.converged
-    np.testing.assert_array_equal(r.w[-3:], 0)
-
-
-def test_newton_counts_what_it_does():
-    """A step is its Hessian, its factor and one pass, in units of 2 nnz multiply-adds."""
-    X, y = one_hot()
-    p = ERM(X, y, "logistic", alpha=1e-6)
-    nnz, d = X.nnz, X.shape[1]
-    cost = 1 + (2000 * 6 * 7 / 2 + d**3 / 6) / (2 * nnz)
-    r = solve(p, "newton", tol=0, max_epochs=40, check_every=1)
-    steps = len(r.trace) - 1
-    assert r.epochs == np.ceil(steps * cost)
-
-
-def test_newton_refuses_what_it_cannot():
-    for loss, penalty, words in (
-        ("hinge", "l2", "needs a smooth loss"),
-        ("logistic", "l1", 'needs penalty "l2"'),
-        ("logistic", "elasticnet", 'needs penalty "l2"'),
-    ):
-        with pytest.raises(ValueError, match=words):
-            solve(problem(loss, penalty), "newton")
-
-
-def test_a_warm_start_ends_at_once():
-    p = problem("logistic", alpha=1e-5)
-    first = solve(p, "newton", tol=1e-10)
-    again = solve(p, "newton", tol=1e-9, x0=first)
-    assert again.epochs == 0
-
-
-# ---- what an attack on it found ---------------------------------------------------------------
-
-
-def noisy(n, d, seed):
+def one_hot(n=3000, groups=6, levels=5, seed=0, rare=0):
+    """Few features, collinear: the columns of each group sum to one; `rare` more in 3 rows each."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.where(X[:, 0] + 0.5 + rng.standard_normal(n) > 0, 1.0, -1.0), rng
+    choice = rng.integers(levels, size=(n, groups)) + levels * np.arange(groups)
+    X = np.zeros((n, groups * levels + rare))
+    X[np.arange(n)[:, None], choice] = 1
+    for j in range(rare):
+        X[rng.choice(n, 3, replace=False), groups * levels + j] = 1
+    z = X @ rng.standard_normal(X.shape[1]) + rng.standard_normal(n)
+    return sp.csr_array(X), np.where(z > np.median(z), 1.0, -1.0)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge", "squared_hinge"])
-def test_rows_of_weight_zero_and_rounding(loss):
-    for seed in range(15):
-        X, y, rng = noisy(60, 3, seed)
-        p = ERM(X, y, loss, alpha=1e-4, sample_weight=rng.integers(0, 4, 60))
-        r = solve(p, random_state=seed, max_epochs=100)
-        assert r.status.code != "non_finite"
+# ---- the optimum --------------------------------------------------------------------------------
 
 
-def test_an_answer_of_another_shape_is_no_start():
-    X, y, _ = noisy(40, 5, 0)
-    other = solve(ERM(X[:, :1], y, alpha=1e-3), random_state=0)
-    with pytest.raises(ValueError, match="w of x0"):
-        solve(ERM(sp.csr_array(X), y, alpha=1e-3), x0=other)
-    other = solve(ERM(X[:20], y[:20], alpha=1e-3), random_state=0)
-    with pytest.raises(ValueError, match="x of x0"):
-        solve(ERM(X, y, alpha=1e-3), x0=other)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
+@pytest.mark.parametrize("n", [60, 500])
+def test_every_smooth_loss_to_rounding(loss, weighted, intercept, kind, n):
+    """60 rows have factors of H itself, 500 a sample and conjugate gradients."""
+    X, y = data("logistic" if loss.margin else "squared", n=n, sparse=kind == "sparse")
+    X = X.astype(np.float32) if kind == "float32" else X
+    weights = np.arange(n) % 4.0 if weighted else None
+    p = ERM(X, y, loss, alpha=1e-4, sample_weight=weights, intercept=intercept)
+    found, _, looks = run(p)
+    assert found.relative <= 1e-10
+    assert looks <= 3
+    steps = np.random.default_rng(0).standard_normal((10, p.d))
+    h = 1e-5 * max(1.0, np.abs(found.w).max())
+    least = found.primal * (1 - 1e-13)
+    assert all(p.primal(found.w + h * s, found.b) >= least for s in steps)
 
 
-def test_an_intercept_does_not_come_along():
-    X, y, _ = noisy(40, 3, 0)
-    r = solve(ERM(X, y, "squared_hinge", alpha=1e-3, intercept=True), "newton", tol=1e-12)
-    q = solve(ERM(X, y, "squared_hinge", alpha=1e-3), x0=r, tol=1e-1, random_state=0)
-    assert r.intercept != 0
-    assert q.intercept == 0
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared", "huber"])
+@pytest.mark.parametrize("alpha", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_collinear_rare_empty_and_huge_features(loss, alpha, intercept):
+    X, y = one_hot(rare=5)
+    scale = np.ones(X.shape[1])
+    scale[3] = 1e5
+    X = sp.hstack([X * scale, X[:, :5], sp.csr_array((X.shape[0], 2))], format="csr")
+    y = y if losses.by_name(loss).margin else y + np.sin(np.arange(len(y)))
+    p = ERM(X, y, loss, alpha=alpha, intercept=intercept)
+    found, passes, _ = run(p, 1e-9)
+    assert found.relative <= 1e-9
+    assert passes < 300
+    np.testing.assert_array_equal(found.w[-2:], 0)
+    np.testing.assert_allclose(found.w[:3], found.w[-7:-4], rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e4])
-def test_the_scale_of_the_features_does_not_matter(scale):
-    X, y, _ = noisy(40, 5, 0)
-    p = ERM(X * scale, y, "logistic", alpha=1e-2 * scale**2, intercept=True)
-    assert solve(p, "newton", tol=1e-9, max_epochs=300).converged
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_separable_samples(loss, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5))
+    y = np.where(X[:, 0] > 0.1, 1.0, -1.0)
+    for alpha in (1e-3, 1e-8):
+        found, _, _ = run(ERM(X, y, loss, alpha=alpha, intercept=intercept), 1e-8)
+        assert found.relative <= 1e-8
 
 
-def test_no_curvature_along_a_line():
-    y = np.array([0.0, 1.0, 2.0, 5.0])
-    far = solve(ERM(np.zeros((4, 1)), y + 1000, "huber", alpha=1e-3, intercept=True), "newton")
-    r = solve(ERM(np.zeros((4, 1)), y, "huber", alpha=1e-3, intercept=True), "newton", x0=far)
-    assert r.converged
+def test_a_class_that_the_sample_may_miss():
+    X, y = one_hot()
+    y[:] = -1
+    y[17] = 1
+    found, _, _ = run(ERM(X, y, "logistic", alpha=1e-6, intercept=True), 1e-8)
+    assert found.relative <= 1e-8
+
+
+def test_a_penalty_for_each_feature():
+    X, y = data("logistic", n=400)
+    p = ERM(X, y, "logistic", penalties.L2(np.geomspace(1e-3, 10, 12)), 1e-3)
+    assert run(p)[0].relative <= 1e-10
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared_hinge"])
+def test_against_another_method(loss, intercept):
+    p = problem(loss, n=500, alpha=1e-3, intercept=intercept)
+    other = solve(p, "sdca", tol=1e-9, max_epochs=100_000, random_state=0)
+    found, _, _ = run(p)
+    assert other.dual * (1 - 1e-12) <= found.primal <= other.primal * (1 + 1e-12)
+    np.testing.assert_allclose(found.w, other.w, atol=1e-3 * np.abs(found.w).max())
+
+
+def test_against_scikit_learn():
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    X, y = data("logistic", n=600, sparse=False)
+    alpha = 1e-3
+    p = ERM(X, y, "logistic", alpha=alpha, intercept=True)
+    found, _, _ = run(p)
+    theirs = LogisticRegression(C=1 / (alpha * 600), tol=1e-12, solver="newton-cholesky").fit(X, y)
+    np.testing.assert_allclose(found.w, theirs.coef_[0], rtol=1e-5, atol=1e-7)
+    assert found.b == pytest.approx(theirs.intercept_[0], rel=1e-5)
+    X, y = data("squared", n=600, sparse=False)
+    for intercept in (False, True):
+        found, _, looks = run(ERM(X, y, "squared", alpha=alpha, intercept=intercept))
+        ridge = Ridge(alpha * 600, fit_intercept=intercept).fit(X, y)
+        np.testing.assert_allclose(found.w, ridge.coef_, rtol=1e-9)
+        assert found.b == pytest.approx(float(ridge.intercept_), rel=1e-9, abs=1e-12)
+        assert looks == 1
+
+
+# ---- the stop -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(LOSSES), st.integers(0, 1000), st.floats(0.01, 3))
+def test_the_gap_is_that_of_the_gradient(loss, seed, size):
+    """P - D = sum_j (grad P)_j^2/(2 lambda b_j), wherever w is."""
+    X, y = data("logistic" if loss.margin else "squared", seed=seed)
+    rng = np.random.default_rng(seed)
+    b = rng.uniform(0.1, 2, 12)
+    p = ERM(X, y, loss, penalties.L2(b), 0.1, sample_weight=rng.random(40))
+    rows = Rows.of(p)
+    w = size * rng.standard_normal(12)
+    at = rows.at(w, rows.margins(w))
+    assert at.value == pytest.approx(p.primal(w), rel=1e-12)
+    gap = np.sum(rows.gradient(at) ** 2 / (2 * 0.1 * b))
+    assert gap == pytest.approx(certify(p, Point(w=w)).gap, rel=1e-7, abs=1e-10 * at.value)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
+def test_the_first_look_is_the_last(loss, tol, intercept):
+    p = problem(loss, n=500, alpha=1e-4, intercept=intercept)
+    found, _, looks = run(p, tol)
+    assert found.relative <= tol
+    assert looks == 1
+
+
+def test_a_point_carries_its_predictions():
+    p = problem("logistic", n=500, alpha=1e-5, intercept=True)
+    made = Newton(SMALL).start(p, Start(), Target(1e-12), np.random.default_rng(0))
+    made.advance(Budget(3))
+    point = made.point()
+    np.testing.assert_allclose(point.z, dense(p) @ point.w + point.b, rtol=1e-10, atol=1e-12)
+    z = point.z.copy()
+    made.advance(Budget(3))
+    np.testing.assert_array_equal(point.z, z)  # it is not written to later
+
+
+def test_it_goes_on_after_a_look_that_does_not_end_the_run():
+    p = problem("logistic", n=500, alpha=1e-5)
+    made = Newton(SMALL).start(p, Start(), Target(1e-3), np.random.default_rng(0))
+    gaps = []
+    for _ in range(4):
+        assert made.advance(Budget(1000)).passes > 0
+        gaps.append(certify(p, made.point().bare()).relative)
+        made.seen(certify(p, made.point().bare()))
+    assert all(b < 0.2 * a for a, b in pairwise(gaps))
+
+
+def test_rounding_ends_an_advance():
+    """Nobody waits for a gap of zero."""
+    p = problem("logistic", n=500, alpha=1e-4)
+    made = Newton(SMALL).start(p, Start(), Target(0.0), np.random.default_rng(0))
+    assert made.advance(Budget(10_000)).passes < 200
+    assert certify(p, made.point().bare()).relative < 1e-13
+
+
+# ---- starts and budgets -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("n", [60, 500])
+def test_every_step_lowers_the_objective(loss, n):
+    p = problem(loss, n=n, alpha=1e-6)
+    start = Start(w=np.full(p.d, 50.0))  # far too long
+    made = Newton(SMALL).start(p, start, Target(0.0), np.random.default_rng(0))
+    values = [p.primal(np.zeros(p.d))]
+    for _ in range(12):
+        made.advance(Budget(1, fixed=True))
+        values.append(p.primal(made.point().w))
+    assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_warm_start(intercept):
+    p = problem("logistic", n=500, alpha=1e-5, intercept=intercept)
+    first, passes, _ = run(p)
+    start = Start(w=first.w, b=first.intercept)
+    again, fewer, looks = run(p, 1e-9, start)
+    assert again.relative <= 1e-9
+    assert looks == 1
+    assert fewer <= 2 < passes
+    near, some, _ = run(p.with_alpha(5e-6), at=start)
+    assert near.relative <= 1e-10
+    assert some < run(p.with_alpha(5e-6))[1]
+
+
+def test_a_warm_start_that_is_far_too_long():
+    p = problem("logistic", n=500, alpha=1e-3)
+    w = run(p, 1e-3)[0].w
+    rows = Rows.of(p)
+    made = Newton(SMALL).start(p, Start(w=1000 * w), Target(1e-1), np.random.default_rng(0))
+    made.advance(Budget(1))
+    value = rows.at(made.point().w, rows.margins(made.point().w)).value
+    assert value <= min(p.primal(t * w) for t in np.linspace(0, 2, 21)) * 1.1
+
+
+def test_a_budget_is_kept():
+    p = problem("logistic", n=500, alpha=1e-8)
+    made = Newton(SMALL).start(p, Start(), Target(1e-14), np.random.default_rng(0))
+    total = 0
+    for _ in range(5):
+        work = made.advance(Budget(4))
+        assert 1 <= work.passes < 60
+        total += work.passes
+    assert total < 200
+
+
+def test_a_fixed_distance_between_looks_is_used_up():
+    p = problem("logistic", n=500, alpha=1e-2)
+    made = Newton(SMALL).start(p, Start(), Target(0.5), np.random.default_rng(0))
+    assert made.advance(Budget(30, fixed=True)).passes >= 30
+
+
+@pytest.mark.parametrize("n", [60, 500])
+def test_a_deadline(n):
+    """One that has passed leaves a point that can be certified."""
+    p = problem("logistic", n=n, alpha=1e-8, intercept=True)
+    made = Newton(SMALL).start(p, Start(), Target(1e-14), np.random.default_rng(0))
+    assert made.advance(Budget(1000, deadline=time.perf_counter() - 1)).passes < 30
+    point = made.point()
+    first = certify(p, point.bare())
+    assert first.primal <= p.primal(np.zeros(p.d)) * (1 + 1e-12)
+    made.advance(Budget(1000))
+    assert certify(p, made.point().bare()).gap < first.gap
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared_hinge"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_reruns_are_equal_to_the_bit(loss, sparse):
+    p = problem(loss, n=2000, d=40, alpha=1e-5, sparse=sparse, intercept=True)
+    with threadpool_limits(1):
+        first = run(p)
+    again = run(p)
+    np.testing.assert_array_equal(first[0].w, again[0].w)
+    assert first[1:] == again[1:]
+
+
+def test_passes_are_products_over_two_nnz():
+    """Squared loss: a Gram matrix, a factor, and half a pass each for X'y and the rest."""
+    X, y = data("squared", n=400, sparse=False)
+    made = Newton().start(ERM(X, y, "squared"), Start(), Target(), np.random.default_rng(0))
+    expected = (400 * 12 * 13 / 2 + 12**3 / 6) / (2 * 400 * 12) + 1
+    assert made.advance(Budget(100)).passes == np.ceil(expected)
+
+
+def test_it_is_a_method():
+    assert isinstance(Newton(), Method)
+    assert Newton().name == "newton"
+    smooth_loss, quadratic = Newton().needs
+    assert smooth_loss.holds(problem("logistic"))
+    assert not smooth_loss.holds(problem("hinge"))
+    assert not quadratic.holds(problem("logistic", "l1"))
+    assert not quadratic.holds(problem("logistic", "elasticnet"))
+
+
+# ---- the parts that make it robust --------------------------------------------------------------
+
+
+def test_a_step_that_overshoots_is_made_gentler():
+    """phi'' in its place is at least that, and at least the slope of phi' along the step."""
+    p = problem("logistic", n=60, alpha=1e-6)
+    rows = Rows.of(p)
+    at = rows.at(np.zeros(p.d), np.full(60, -4.0) * p.y)
+    dz = 40.0 * p.y * np.where(np.arange(60) % 3 == 0, -1, 1)
+    whole = rows.trial(at, np.zeros(p.d), dz)
+    assert rows.gentler(at, 0 * dz, rows.trial(at, np.zeros(p.d), 0 * dz), 0.0) is None
+    whole = rows.trial(at, np.zeros(p.d), dz)
+    found = rows.gentler(at, dz, whole, float(at.slope @ dz))
+    assert found is not None
+    assert np.all(found >= at.bend)
+    assert np.all(found * np.abs(dz) >= np.abs(whole[0].slope - at.slope) * (1 - 1e-12))
+    # the parabola with this curvature is above the loss, for those in the wrong tail
+    far = dz * p.y > 0
+    m = np.linspace(-30, 30, 601)
+    value, slope = np.log1p(np.exp(4.0)), -1 / (1 + np.exp(-4.0))
+    bend = found[far].min() * 60
+    assert np.all(value + slope * (m + 4) + 0.5 * bend * (m + 4) ** 2 >= np.logaddexp(0, -m) - 1e-9)
+
+
+def test_rare_features_do_not_cost_many_passes():
+    """With a sample drawn evenly its H knows nothing of them, and lambda is too small to help."""
+    X, y = one_hot(n=8000, rare=25)
+    p = ERM(X, y, "logistic", alpha=1e-8)
+    even = Tuning(least_rows=100)
+    found, passes, _ = run(p, 1e-6, tuning=even)
+    assert found.relative <= 1e-6
+    assert passes < 120

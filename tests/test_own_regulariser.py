@@ -171,7 +171,7 @@ def test_auto_takes_the_method_that_can(b, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_coordinate_methods_say_what_can_be_done(method, b, intercept):
     p = own("logistic", b, intercept=intercept)
-    with pytest.raises(ValueError, match="a sum over features.*take one of 'auto', 'afg'"):
+    with pytest.raises(ValueError, match=r"a sum over features.*take one of 'auto', 'afg'"):
         solve(p, method)
     with pytest.raises(ValueError, match="penalty GroupNorm: coordinate methods"):
         _ = p.form

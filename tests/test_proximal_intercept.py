@@ -3,8 +3,10 @@
 import numpy as np
 from erm_problems import problem
 
+from apcg.certificate import certify
 from apcg.methods.proximal_intercept import ProximalIntercept
 from apcg.methods.sdca import SDCA
+from apcg.points import Point
 
 
 def at_work(passes):
@@ -14,8 +16,8 @@ def at_work(passes):
     rng = np.random.default_rng(0)
     for _ in range(passes):
         method.epoch(rng.permutation(p.n))
-    w = p.g.conjugate_gradient(method.rows(1 / (p.alpha * p.n))[:-1])
-    return p, proximal, method, p.primal(w, proximal.b(method))
+    v = method.rows(1 / (p.alpha * p.n))[:-1]
+    return p, proximal, method, certify(p, Point(x=method.x, v=v, b=proximal.b(method)))
 
 
 def test_it_starts_at_the_intercept_that_is_given():
@@ -24,17 +26,17 @@ def test_it_starts_at_the_intercept_that_is_given():
 
 
 def test_the_centre_stays_while_the_inner_problem_is_far_from_solved():
-    _, proximal, method, primal = at_work(1)
+    _, proximal, method, found = at_work(1)
     centre, rows = proximal.centre, method.rows()
-    proximal.follow(method, primal)
+    proximal.follow(method, found)
     assert proximal.centre == centre
     np.testing.assert_array_equal(method.rows(), rows)
 
 
 def test_the_centre_moves_when_the_inner_gap_is_small():
-    _, proximal, method, primal = at_work(3000)
+    _, proximal, method, found = at_work(3000)
     beta, centre = proximal.b(method) / proximal.c, proximal.centre
     assert abs(beta - centre) > 1e-6
-    proximal.follow(method, primal)
+    proximal.follow(method, found)
     assert proximal.centre == beta
     np.testing.assert_allclose(method.rows(), proximal.form.f.rows(method.x), atol=1e-9)

@@ -90,7 +90,11 @@ def solve(
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
-    outcome = run(stepping, Judge(problem, stepping, options.tol), options, options.tol)
+    judge = Judge(problem, stepping, options.tol)
+    # A cold start is no answer: it is looked at only if the user watches.
+    watched = options.check_every is not None or options.callback is not None or options.verbose
+    first = bool(watched) or not at.is_cold
+    outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)
     status = outcome.status

@@ -14,7 +14,7 @@ def certify(problem: ERM, point: Point) -> Certificate:
     """P(w) and D(x) at a point; what is missing of w and x is made from the other.
 
     A bare point (without sums of the method's own) gets an exact certificate. With an intercept, b
-    is then the best for w; where the method keeps the sums of a dual point, it is the method's own.
+    is the best for w; that of the point is a guess at it.
     """
     if point.x is None:
         return _of_primal(problem, point)
@@ -56,7 +56,7 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
     w = problem.g.conjugate_gradient(v)
     z, b = problem.samples.tdot(w), 0.0
     if problem.intercept:
-        b = problem._best_intercept(z, point.b) if exact else point.b
+        b = problem._best_intercept(z, point.b)
         x, z = problem._balance(x), z + b
         v = problem._combine(x)
     return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)

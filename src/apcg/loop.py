@@ -109,12 +109,23 @@ class Outcome:
         return float(self.trace["seconds"][-1]) if len(self.trace) else 0.0
 
 
-def run(method: Running, look: Callable[[], Check], options: Options, target: float) -> Outcome:
-    """Advance `method` until `look` finds it within target, or something else ends it."""
+def run(
+    method: Running,
+    look: Callable[[], Check],
+    options: Options,
+    target: float,
+    *,
+    look_first: bool = True,
+) -> Outcome:
+    """Advance `method` until `look` finds it within target, or something else ends it.
+
+    Without `look_first` the start is not looked at, unless there is nothing else to look at.
+    """
     loop = _Loop(method, look, options, target)
     try:
         with np.errstate(all="ignore"):
-            loop.look()
+            if look_first or options.max_epochs == 0:
+                loop.look()
             while True:
                 loop.advance()
                 loop.look()

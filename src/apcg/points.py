@@ -31,6 +31,11 @@ class Start:
     mu: float | None = None
     side: str | None = None
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether no point is given."""
+        return self.x is None and self.w is None
+
 
 @dataclass(frozen=True, eq=False)
 class Point:

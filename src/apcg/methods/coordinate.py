@@ -193,7 +193,7 @@ class CoordinateRun:
         if certificate.exact:
             self.iterate.refresh()
         elif self.coordinates.intercept:
-            self.coordinates.intercept.follow(self.iterate, certificate.primal)
+            self.coordinates.intercept.follow(self.iterate, certificate)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """In the primal, one pass of plain coordinate descent.

@@ -20,7 +20,8 @@ which adds (c^2/(sigma n)) sum_i y_i x_i to b.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,9 +56,9 @@ class Lean:
     """
 
     without: tuple[str, ...] = ()
-    tuning: Tuning = field(default_factory=Tuning)
-    name: str = "dual"
-    needs: Needs = (L2_PENALTY, KNOWN_LOSS)
+    tuning: Tuning = Tuning()
+    name: ClassVar[str] = "dual"
+    needs: ClassVar[Needs] = (L2_PENALTY, KNOWN_LOSS)
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.without) - set(PARTS))
@@ -121,6 +122,8 @@ class PlainSweeps:
 
 class LeanRun:
     """The sweeps of one problem, the rows they are over, and when to look."""
+
+    side = "dual"
 
     def __init__(
         self,
@@ -186,6 +189,18 @@ class LeanRun:
         self._optimism = min(max(found / est, 1.0), 100.0) if est > 0 else 1.0
         if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
             self._bring_back(certificate.z)
+
+    @property
+    def estimate(self) -> float | None:
+        """The relative gap as estimated, or None if a look is likely to pass."""
+        if self._confident or not self.estimates:
+            return None
+        return self.estimates[-1] / self.primal if self.primal > 0 else None
+
+    @property
+    def mu(self) -> float:
+        """mu-hat; 1 without momentum."""
+        return float(getattr(self.sweeps, "mu", 1.0))
 
     # ---- sweeps ---------------------------------------------------------------------------------
 

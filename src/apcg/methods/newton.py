@@ -1,4 +1,4 @@
-"""Newton's method with a Cholesky factor on the primal of ERM, for n >> d.
+"""Newton's method on the primal of ERM, for many more samples than features.
 
     minimize P(w) = (1/n) sum_i s_i phi_i(A_i' w) + (lambda/2) sum_j b_j w_j^2
 
@@ -7,9 +7,15 @@
 
 Where phi' has kinks (the hinge family, Huber) phi'' is one of its generalised derivatives, and the
 method is the semismooth one. Few features that are nearly collinear make every coordinate method
-slow, whatever its momentum: the Cholesky factor does not see the difference. A step costs H,
-sum_i nnz_i^2/2 multiply-adds, its factor, d^3/6, and one pass for X H^-1 grad P and the next
-gradient; the search along the line needs no pass, because X w is linear in t.
+slow, whatever its momentum: a Cholesky factor does not see the difference.
+
+The first steps are taken on a sample of the rows, with a factor of their H. On all rows H^-1 grad P
+is found by conjugate gradients with the factor R of the sample's H as preconditioner: one pass over
+the data an iteration, and few of them, because the sample's H is nearly that of all rows. Where it
+is not, H of all rows is factored. X w is linear in t, so the search along the line takes no pass.
+
+The stop needs no dual point: with x_i = -s_i phi_i'(A_i' w) Fenchel's equality makes the gap
+sum_j (grad P)_j^2/(2 lambda b_j). With an intercept that holds at the b that is best for w.
 """
 
 from __future__ import annotations
@@ -19,97 +25,237 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from .._validation import Matrix, Vector
+from .._kernels.matrix import inner
+from .._validation import Vector
 from ..erm import ERM
-from ..points import Start
-from . import costs
-from .base import QUADRATIC_PENALTY, SMOOTH_LOSS, Needs, Target
-from .full import FullRun, Predicted, start_vector
+from ..points import Certificate, Point, Start
+from .base import QUADRATIC_PENALTY, SMOOTH_LOSS, Budget, Needs, Target, Work
+from .hessian import Hessian, Tuning
+from .rows import At, Rows
 
-#: The slope along the line is brought down to this part of what it was.
-_FLATTER = 0.1
-#: An intercept may have no curvature at all, where every phi'' is zero: so much, at least.
-_LEAST = 1e-12
-
-
-class Newton:
-    """The iterate w with its predictions X w. With an intercept it is the last entry of w."""
-
-    def __init__(self, problem: ERM, w0: Vector) -> None:
-        problem = problem.unpenalised() if problem.intercept else problem
-        self.problem = problem
-        self._cost, self._counted = 0.0, 0
-        # w0 may be far too long where lambda is small: the best point between 0 and beyond it.
-        self.at = Predicted(np.zeros(problem.d), np.zeros(problem.n_samples))
-        if w0.any():
-            self._move(Predicted(w0, problem.samples.tdot(w0)))
-
-    def step(self) -> int:
-        """One step; returns the passes over the data that it took."""
-        p, z = self.problem, self.at.z
-        argument = p.loss.argument(z, p.y)
-        slope = p.weights * p.loss.derivative(z, p.y) / p.n
-        gradient = p.samples.dot(slope) + p.alpha * p.g.b * self.at.w
-        H, count = p.samples.gram(p.weights * p.loss.arrays.curvature(argument) / p.n)
-        H[np.diag_indices_from(H)] += np.where(p.g.b > 0, p.alpha * p.g.b, _LEAST / p.loss.gamma)
-        direction = _solve(H, -gradient)
-        self._move(Predicted(direction, p.samples.tdot(direction)))
-        self._cost += 1.0 + costs.in_passes(p, count)
-        passes = math.ceil(self._cost) - self._counted
-        self._counted += passes
-        return passes
-
-    def _move(self, way: Predicted) -> None:
-        """To about the minimum of P along a line, and not up, by Newton's method with a bracket."""
-        t, low, high = 1.0, 0.0, math.inf
-        flat = _FLATTER * abs(self._along(way, 0.0)[0])
-        start = self.problem.primal_from(self.at.w, self.at.z)
-        for _ in range(50):
-            slope, curvature = self._along(way, t)
-            new = Predicted(self.at.w + t * way.w, self.at.z + t * way.z)
-            if abs(slope) <= flat and self.problem.primal_from(new.w, new.z) <= start:
-                self.at = new
-                return
-            low, high = (t, high) if slope < 0 else (low, t)
-            t = t - slope / curvature if curvature > 0 else math.nan
-            if not low < t < high:
-                t = 0.5 * (low + high) if math.isfinite(high) else 2 * low
-
-    def _along(self, way: Predicted, t: float) -> tuple[float, float]:
-        """The first and second derivative of P(w + t way) in t."""
-        p = self.problem
-        w, z = self.at.w + t * way.w, self.at.z + t * way.z
-        s = p.weights / p.n
-        first = np.dot(s * p.loss.derivative(z, p.y), way.z) + p.alpha * np.dot(p.g.b * w, way.w)
-        bend = s * p.loss.arrays.curvature(p.loss.argument(z, p.y))
-        second = np.dot(bend, way.z**2) + p.alpha * np.dot(p.g.b * way.w, way.w)
-        return float(first), float(second)
-
-
-def _solve(H: Matrix, r: Vector) -> Vector:
-    """H^-1 r, with a unit diagonal and as little added to it as makes H positive in rounding."""
-    scale = 1 / np.sqrt(H.diagonal())
-    H = H * scale * scale[:, None]
-    jitter = 0.0
-    while True:
-        try:
-            return scale * cho_solve(cho_factor(H, lower=True), scale * r)
-        except LinAlgError:
-            grown = max(100 * jitter, 1e-14)
-            H[np.diag_indices_from(H)] += grown - jitter
-            jitter = grown
+__all__ = ["Newton", "NewtonRun", "Tuning"]
 
 
 @dataclass(frozen=True)
-class NewtonMethod:
-    """Newton's method on the primal of ERM."""
+class Newton:
+    """The method "newton"."""
 
+    tuning: Tuning = Tuning()
     name: ClassVar[str] = "newton"
     needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY)
     side: ClassVar[str] = "primal"
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> FullRun:
-        """Begin at about the best point on the line from 0 through w."""
-        return FullRun(problem, Newton(problem, start_vector(problem, at)), 1, rng)
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
+        """Begin at the best point on the line from 0 through at.w (with at.b)."""
+        return NewtonRun(problem, at, target, rng, self.tuning)
+
+
+class NewtonRun:
+    """Newton's method at work on all rows of a problem."""
+
+    side = "primal"
+
+    def __init__(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator, tuning: Tuning
+    ) -> None:
+        self._tuning, self._start, self._rng = tuning, at, rng
+        self._aim = target.tol
+        self._rows = Rows.of(problem)
+        self._free = problem.intercept
+        self._hessian = Hessian(self._rows, tuning)
+        self._now: At | None = None
+        self._gradient = np.empty(0)
+        self._solved: Vector | None = None  # w by one factor, not yet looked at
+        self._moved = False
+        self._own, self._counted = 0.0, 0
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on until the gap is predicted to pass, or the budget is spent, or rounding has won."""
+        first = self._cost
+        self._moved = False
+        if self._now is None and self._solved is None:
+            self._begin(budget)
+        while not self._done(budget, self._cost - first):
+            if self._solved is not None:
+                self._restore(self._solved)
+            elif not self._step(budget):
+                break
+        passes = math.ceil(self._cost) - self._counted
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """The iterate; with its predictions, unless the look is expected to be the last."""
+        d = self._rows.d
+        if self._solved is not None:
+            return Point(w=self._solved[:d].copy(), b=self._intercept(self._solved))
+        if self._now is None:
+            w, b = self._start.w, self._start.b
+            return Point(w=np.zeros(d) if w is None else w.copy(), b=b or 0.0)
+        w, z = self._at.w, None if self._passes() else self._at.z.copy()
+        return Point(w=w[:d].copy(), b=self._intercept(w), z=z)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: if it should have, compute anew and aim lower."""
+        if self._solved is not None:
+            self._restore(self._solved)
+        elif self._now is None or not self._passes():
+            return
+        else:
+            self._restore(self._at.w)
+        self._aim = 0.1 * min(self._aim, max(certificate.relative, 0.0))
+
+    @property
+    def _cost(self) -> float:
+        """Passes over the data so far."""
+        return self._own + self._hessian.cost
+
+    @property
+    def _at(self) -> At:
+        assert self._now is not None
+        return self._now
+
+    def _done(self, budget: Budget, spent: float) -> bool:
+        if budget.expired:
+            return True
+        if spent >= budget.passes:
+            return self._moved
+        return not budget.fixed and (self._solved is not None or self._passes())
+
+    def _passes(self) -> bool:
+        """Whether the gap is predicted to pass."""
+        return self._gap() <= self._aim * abs(self._at.value)
+
+    def _intercept(self, w: Vector) -> float:
+        return float(w[-1]) if self._free else 0.0
+
+    # ---- the start ------------------------------------------------------------------------------
+
+    def _begin(self, budget: Budget) -> None:
+        rows, given = self._rows, self._start
+        w = np.zeros(rows.size)
+        if given.w is not None:
+            w[: rows.d] = given.w
+        if self._free and given.b is not None:
+            w[-1] = given.b
+        if self._hessian.is_cheap:
+            self._solve_directly()
+            return
+        self._hessian.draw(self._rng)
+        if not w.any():
+            w = self._on_sample(budget)
+        self._restore(w)
+        self._rescale()
+
+    def _solve_directly(self) -> None:
+        """Squared loss: P is a parabola, and one factor gives its minimum."""
+        rows = self._rows
+        bend = np.full(rows.n, rows.scale / rows.loss.gamma) * rows.weights
+        self._solved = self._hessian.factor_of(rows, bend).solve(rows.combine(bend * rows.y))
+        self._moved = True
+        self._own += 1.0
+
+    def _on_sample(self, budget: Budget) -> Vector:
+        """A few steps of Newton's method from w = 0 on the sample alone, with its best b."""
+        tuning, sample = self._tuning, self._hessian.sample
+        rows = sample or self._rows
+        at = rows.at(np.zeros(rows.size), np.zeros(rows.n))
+        if self._free:
+            at = self._best_intercept(rows, at)
+        if sample is None:
+            return at.w
+        rough = tuning.rough * min(1.0, rows.size * tuning.rows_per_feature / rows.n)
+        for _ in range(tuning.sample_steps):
+            if budget.expired:
+                break
+            gradient = rows.gradient(at)
+            way = -self._hessian.factor_of(rows, at.bend).solve(gradient)
+            slope = float(np.dot(gradient, way))
+            self._own += rows.nnz / max(self._rows.nnz, 1)
+            if -0.5 * slope <= rough * at.value:
+                break
+            new = rows.move(at, way, rows.margins(way), slope, tuning.flat)
+            if new is None:
+                break
+            at = new
+        return at.w
+
+    def _rescale(self) -> None:
+        """To the best point of the line from 0 through w, if that is far from w."""
+        at, rows = self._at, self._rows
+        if not at.w.any():
+            return
+        slope = float(np.dot(self._gradient, at.w))
+        bend = inner(at.bend, at.z * at.z) + float(np.dot(rows.ridge, at.w * at.w))
+        if 0.5 * slope * slope <= self._tuning.rescale * bend * at.value:
+            return
+        w, z = at.w, at.z.copy()
+        zero = rows.at(np.zeros(rows.size), np.zeros(rows.n))
+        first = inner(zero.slope, z)
+        new = rows.move(zero, w, z, first, self._tuning.flat) if first < 0 else zero
+        self._arrive(new or rows.at(np.zeros(rows.size), np.zeros(rows.n)))
+
+    def _best_intercept(self, rows: Rows, at: At) -> At:
+        """The same w with the b that is best for it, found on the stored predictions."""
+        way, ones = np.zeros(rows.size), np.ones(rows.n)
+        way[-1] = 1.0
+        for _ in range(30):
+            slope, bend = float(at.slope.sum()), float(at.bend.sum())
+            if abs(slope) <= self._tuning.balance * float(np.abs(at.slope).sum()):
+                break
+            step = -slope / max(bend, self._hessian.least)
+            new = rows.move(at, step * way, step * ones, slope * step, self._tuning.flat)
+            if new is None:
+                return rows.at(at.w, at.z)
+            at = new
+        return at
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    def _step(self, budget: Budget) -> bool:
+        """One step; False if it brought nothing, that is if rounding has won."""
+        rows, tuning, at, before = self._rows, self._tuning, self._at, self._gap()
+        value, bend = at.value, at.bend
+        enough = tuning.enough * self._aim * abs(value)
+        for _ in range(tuning.attempts):
+            way, dz = self._hessian.solve(-self._gradient, bend, enough, budget)
+            slope = float(np.dot(self._gradient, way))
+            whole = rows.trial(at, way, dz)
+            other = rows.gentler(at, dz, whole, slope)
+            if other is None or budget.expired:
+                break
+            bend = other
+        self._moved = True
+        new = rows.move(at, way, dz, slope, tuning.flat, whole) if slope < 0 else None
+        if new is None:
+            self._restore(at.w)
+            return self._hessian.distrust()
+        self._arrive(new)
+        if self._free:
+            self._settle_intercept()
+        return self._gap() < 0.9 * before or self._at.value < value * (1 - 1e-13)
+
+    def _settle_intercept(self) -> None:
+        """The gap is that of the gradient only at the best b: go there when all else would pass."""
+        at, g = self._at, float(self._gradient[-1])
+        bend = max(float(at.bend.sum()), self._hessian.least)
+        if g != 0 and self._rows.gap(self._gradient) + 0.5 * g * g / bend <= self._aim * at.value:
+            self._arrive(self._best_intercept(self._rows, at))
+
+    def _restore(self, w: Vector) -> None:
+        """To w, with everything computed anew."""
+        self._solved = None
+        self._own += 0.5
+        self._arrive(self._rows.at(w, self._rows.margins(w)))
+
+    def _arrive(self, at: At) -> None:
+        self._now, self._gradient = at, self._rows.gradient(at)
+        self._own += 0.5
+
+    def _gap(self) -> float:
+        """P - D at the dual point of w; with an intercept, if b is best, else about that."""
+        gap = self._rows.gap(self._gradient)
+        return gap + abs(float(self._gradient[-1] * self._at.w[-1])) if self._free else gap

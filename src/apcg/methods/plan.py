@@ -1,36 +1,41 @@
 """`auto`: a plan. A method that chooses a method, watches it, and replaces it by a better one.
 
-It starts with the adaptive dual method. A dual coordinate method pays for every sample, however few
-features the samples have in common; Newton's method pays for pairs of features. Which is cheaper
-depends on the conditioning, and the gaps seen tell that. At a look with relative gap r, and a rate
-of c = log(r_before/r) a pass over the last half of the run or so, the dual still needs log(r/tol)/c
-passes. If Newton's method takes less time by the table of `costs`, it takes over.
+Which method it starts with follows from the problem:
 
-A penalty that is no sum over features has no dual coordinates: there AFG is the plan.
+    quadratic penalty, smooth loss, many more samples than features   Newton's method
+    quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
+    L2 otherwise                                                      lean dual sweeps
+    L1, elastic net, bounds, weights of features                      adaptive coordinate steps
+    a penalty that is no sum over features                            AFG
+
+A dual method pays for every sample, however few features the samples have in common; Newton's
+method pays for pairs of features. Which is cheaper depends on the conditioning, and the gaps seen
+tell that. At a relative gap r, and a rate of c = log(r_before/r) a pass over the last half of the
+run or so, the dual still needs log(r/tol)/c passes. If Newton's method takes less time by the table
+of `costs`, it takes over.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from .._validation import choice
-from ..certificate import certify, certify_enough
+from .._validation import Vector, choice
 from ..erm import ERM
 from ..points import Certificate, Point, Start
-from . import adaptive, costs
+from . import adaptive, costs, lean_setup
 from .adaptive import AdaptiveMethod
-from .adaptive.pair import Pair
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, unmet
-from .newton import NewtonMethod
+from .lean import Lean
+from .newton import Newton
 
 #: What can be left out of the plan.
-IDEAS = ("newton", "pair", *adaptive.IDEAS)
+IDEAS = ("newton", "dual", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -41,7 +46,15 @@ SOLVABLE = Need(
 
 @dataclass(frozen=True)
 class PlanTuning:
-    """When Newton's method takes over (docs/decisions/0003-plan.md)."""
+    """When Newton's method is taken (docs/decisions/0003-plan.md)."""
+
+    #: Newton's method at once with so many samples for each feature: the dual, raced on a9a,
+    #: covtype and one-hot data, was never better by more than noise and up to 3 times slower.
+    tall: float = 10.0
+    #: ... and at most so many features: a factor of more takes longer than dual sweeps do.
+    widest: int = 2000
+    #: Squared loss: at once if one Gram matrix costs at most so many passes.
+    gram: float = 30.0
 
     #: Steps of a whole run of Newton's method. 5 to 9 on a9a, covtype and one-hot data.
     steps: float = 7.0
@@ -66,7 +79,7 @@ class Watch:
         self._seen: list[tuple[int, float]] = []
         self._pass, self._step, self._step_passes = costs.sweep(problem), math.inf, math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
-        if small and unmet(NewtonMethod(), problem) is None:
+        if small and unmet(Newton(), problem) is None:
             self._step = costs.newton_step(problem)
             self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
 
@@ -109,7 +122,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Auto:
-    """The plan. `without` leaves out ideas: "newton", "pair", and those of the adaptive method."""
+    """The plan. `without` leaves out methods ("newton", "dual") and ideas of those it takes."""
 
     without: tuple[str, ...] = ()
     tuning: PlanTuning = PlanTuning()
@@ -123,24 +136,37 @@ class Auto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
-        fits = "newton" not in self.without and unmet(NewtonMethod(), problem) is None
-        first: Method = AdaptiveMethod(
-            tuple(i for i in self.without if i in adaptive.IDEAS), self.adaptive
-        )
-        if not problem.separable:
-            first = AFGMethod()
-        elif at.side == "primal" and fits:
-            first = NewtonMethod()
+        first = self.first(problem, at)
         run = first.start(problem, at, target, rng)
-        watch = Watch(problem, target, self.tuning) if fits else None
-        pair = None
-        if "pair" not in self.without and problem.dual_form and problem.g.is_quadratic:
-            known = at.w is not None and at.x is not None
-            start = certify(problem, Point(at.w, at.x, at.b or 0.0)) if known else None
-            pair = Pair(problem, start, self.adaptive.pair)
-        tight = target.tol < self.tuning.tight
-        polish = tight and watch is not None and watch.affordable
-        return PlanRun(problem, run, watch, pair, polish, target, rng)
+        watch = None
+        if "newton" not in self.without and unmet(Newton(), problem) is None:
+            watch = Watch(problem, target, self.tuning)
+        polish = target.tol < self.tuning.tight and watch is not None and watch.affordable
+        return PlanRun(problem, run, watch, polish, target, rng)
+
+    def first(self, problem: ERM, at: Start) -> Method:
+        """The method to start with."""
+        if not problem.separable:
+            return AFGMethod()
+        fits = "newton" not in self.without and unmet(Newton(), problem) is None
+        if fits and (at.side == "primal" or self._is_tall(problem)):
+            return Newton()
+        lean = Lean(tuple(idea for idea in self.without if idea in lean_setup.PARTS))
+        if "dual" not in self.without and unmet(lean, problem) is None:
+            return lean
+        left_out = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
+        return AdaptiveMethod(left_out, self.adaptive)
+
+    def _is_tall(self, problem: ERM) -> bool:
+        """Whether Newton's method is the fastest from the start."""
+        t, d = self.tuning, problem.d
+        if d > t.widest:
+            return False
+        if problem.n >= t.tall * d:
+            return True
+        constant = problem.loss.eta == problem.loss.gamma  # phi'' is constant: the squared loss
+        entries = costs.gram_entries(problem) + d**3 / 6
+        return constant and entries <= t.gram * problem.samples.nnz
 
 
 class PlanRun:
@@ -151,15 +177,12 @@ class PlanRun:
         problem: ERM,
         run: Run,
         watch: Watch | None,
-        pair: Pair | None,
         polish: bool,
         target: Target,
         rng: np.random.Generator,
     ) -> None:
         self.problem, self.target, self._rng = problem, target, rng
-        self._run, self._watch, self._pair = run, watch, pair
-        self._polish = polish
-        self._own: Certificate | None = None
+        self._run, self._watch, self._polish = run, watch, polish
         self._passes = 0
 
     @property
@@ -175,36 +198,55 @@ class PlanRun:
 
     @property
     def restarts(self) -> int:
-        """Of the adaptive method."""
+        """How often the method at work dropped its momentum."""
         return int(getattr(self._run, "restarts", 0))
 
     def advance(self, budget: Budget) -> Work:
-        """Go on with the method at work."""
-        work = self._run.advance(budget)
-        self._passes += work.passes
-        return work
+        """Go on with the method at work.
+
+        The lean sweeps return when a look can pass. In between their own estimate of the gap is
+        watched, a few times while the passes double.
+        """
+        spent = 0
+        while True:
+            stretch = min(budget.passes - spent, max(4, self._passes // 2))
+            work = self._run.advance(replace(budget, passes=stretch))
+            spent += work.passes
+            self._passes += work.passes
+            estimate = getattr(self._run, "estimate", None)
+            if estimate is None or spent >= budget.passes or budget.expired:
+                return Work(spent)
+            if self._leaves(estimate):
+                self._replace(self._run.point())
 
     def point(self) -> Point | Certificate:
-        """The answer of the method at work, or the best pair so far."""
-        if self._pair is None:
-            return self._run.point()
-        self._own = certify_enough(self.problem, self._run.point(), self.target.tol)
-        return self._pair.take(self._own)
+        """The answer of the method at work."""
+        return self._run.point()
 
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work, and replace it if another would be faster."""
-        if self._own is None:
-            self._run.seen(certificate)
-        else:
-            self._run.seen(self._own.at(exact=self._own.exact or certificate.exact))
-        if (
-            self._watch
-            and self.side == "dual"
-            and self._watch.leave(self._passes, certificate.relative)
-        ):
-            self._watch = None
-            at = Start(w=certificate.w, b=certificate.b if self.problem.intercept else None)
-            self._run = NewtonMethod().start(self.problem, at, self.target, self._rng)
+        self._run.seen(certificate)
+        if self._leaves(certificate.relative):
+            self._replace(certificate)
+
+    def _leaves(self, gap: float) -> bool:
+        """Whether Newton's method should take over, at this relative gap."""
+        if self._watch is None or self.side != "dual":
+            return False
+        return self._watch.leave(self._passes, gap)
+
+    def _replace(self, found: Point | Certificate) -> None:
+        """Go on with Newton's method from the w of a point."""
+        w = found.w
+        if w is None:
+            assert found.x is not None
+            v = self.problem._combine(found.x)
+            w = self.problem.g.conjugate_gradient(v)
+        self._run = self._newton(w, found.b)
+
+    def _newton(self, w: Vector, b: float) -> Run:
+        at = Start(w=w, b=b if self.problem.intercept else None)
+        return Newton().start(self.problem, at, self.target, self._rng)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What a last step of Newton's method, or the method at work, makes of the answer.
@@ -212,9 +254,9 @@ class PlanRun:
         Where the gap is rounding, P tells w to half its digits only; that step gives the others.
         """
         if self._polish and converged:
-            at = Start(w=certificate.w, b=certificate.b if self.problem.intercept else None)
-            run = NewtonMethod().start(self.problem, at, self.target, self._rng)
+            run = self._newton(certificate.w, certificate.b)
             run.advance(Budget(1))
             return run.point().bare()
         finish = getattr(self._run, "finish", None)
-        return None if finish is None else finish(certificate, converged)
+        point: Point | None = None if finish is None else finish(certificate, converged)
+        return point

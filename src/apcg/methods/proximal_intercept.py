@@ -11,6 +11,7 @@ from typing import Protocol
 
 from .._validation import Vector
 from ..erm import ERM
+from ..points import Certificate
 from ..problem import Composite
 
 #: An inner gap below this share of P is rounding: beta is as good as it gets, and the centre moves.
@@ -35,6 +36,7 @@ class ProximalIntercept:
     """The bordered dual with a centre beta_k; kappa is the weight of the proximal term."""
 
     def __init__(self, problem: ERM, b: float) -> None:
+        self._problem = problem
         border = problem.bordered()
         self.form: Composite = border.form
         self.kappa: float = border.strong_convexity
@@ -58,19 +60,16 @@ class ProximalIntercept:
     def _beta(self, method: Shiftable) -> float:
         return float(method.rows()[-1]) / (self.kappa * self.n)
 
-    def follow(self, method: Shiftable, primal: float) -> None:
+    def follow(self, method: Shiftable, found: Certificate) -> None:
         """Move beta_k to beta if the inner gap is at most the proximal term, or rounding.
 
-        `primal` is P(w, b) at the w of x and the b of `b(method)`. The gap bounds kappa/2 times the
+        `found` is of the present x. The gap, at the method's own b, bounds kappa/2 times the
         squared error of beta, so that error is then no larger than the step.
         """
+        primal = self._problem.primal_from(found.w, found.z - found.b + self.b(method))
         x = self.form.nearest(method.x)
         inner_dual = 0.5 * self.kappa * self.centre * self.centre - self.form.value_from(
             x, method.rows()
         )
         if primal - inner_dual <= ROUNDING * abs(primal):
-            self.method_moves(method)
-
-    def method_moves(self, method: Shiftable) -> None:
-        """Move the centre to where the method has brought beta."""
-        method.shift(self._move_to(self._beta(method)))
+            method.shift(self._move_to(self._beta(method)))

@@ -8,7 +8,8 @@ from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, unmet
-from .newton import NewtonMethod
+from .lean import Lean
+from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
 
@@ -59,5 +60,13 @@ def _check(method: Method) -> None:
         )
 
 
-for _method in (Auto(), Algorithm5(), DualAscent(), AFGMethod(), NewtonMethod(), AdaptiveMethod()):
+for _method in (
+    Auto(),
+    Algorithm5(),
+    DualAscent(),
+    AFGMethod(),
+    Newton(),
+    AdaptiveMethod(),
+    Lean(),
+):
     register(_method)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .pair import PairTuning
 from .rate import RateTuning
 from .resting import RestingTuning
 from .settling import SettlingTuning
@@ -19,4 +18,3 @@ class Tuning:
     visits: VisitsTuning = VisitsTuning()
     resting: RestingTuning = RestingTuning()
     settling: SettlingTuning = SettlingTuning()
-    pair: PairTuning = PairTuning()

@@ -1,0 +1,123 @@
+/* Dense loops for Newton's method: Gram matrices, a Cholesky factor, dot products.
+ *
+ * Symmetric matrices are by rows with their upper triangle; what is below it is left undefined. All
+ * loops run along rows, and the sum for one entry is in one fixed order, so the bits are the same
+ * with vectors of any width: the AVX2 clone and the plain one give the same result. BLAS is not
+ * used below a few hundred features because its threads cost more than the work. */
+#ifndef APCG_DENSE_H
+#define APCG_DENSE_H
+
+#include <math.h>
+#include <stddef.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+#define APCG_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define APCG_CLONES
+#endif
+
+/* out_k += a[0] x[0]_k + ... + a[3] x[3]_k for first <= k < size */
+#define APCG_RANK4(out, first, size, a, x)                                                         \
+    do {                                                                                           \
+        double *restrict o_ = (out);                                                               \
+        const double a0_ = (a)[0], a1_ = (a)[1], a2_ = (a)[2], a3_ = (a)[3];                       \
+        for (ptrdiff_t k_ = (first); k_ < (size); k_++)                                            \
+            o_[k_] += (a0_ * (x)[0][k_] + a1_ * (x)[1][k_]) + (a2_ * (x)[2][k_] + a3_ * (x)[3][k_]); \
+    } while (0)
+
+/* the first multiple of four that is not above k: whole vectors, for an entry or two below the
+ * diagonal, which nobody reads */
+#define APCG_FLOOR4(k) ((k) & ~(ptrdiff_t)3)
+
+/* out += sum_i weight_i A_i A_i', with one more entry, 1, at the end of every A_i if `border`;
+ * returns how many weights are not zero. Four rows at a time: out is read once for the four. */
+#define APCG_GRAM(name, value)                                                                     \
+    APCG_CLONES static ptrdiff_t name(const value *data, ptrdiff_t n, ptrdiff_t d,                 \
+                                      const double *weight, int border, double *out) {             \
+        const ptrdiff_t size = d + (border != 0);                                                  \
+        const value *x[4];                                                                         \
+        double c[4], a[4];                                                                         \
+        ptrdiff_t count = 0;                                                                       \
+        int held = 0;                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            if (weight[i] != 0.0) {                                                                \
+                x[held] = data + i * d;                                                            \
+                c[held++] = weight[i];                                                             \
+                count++;                                                                           \
+            }                                                                                      \
+            if (held == 0 || (held < 4 && i + 1 < n)) continue;                                    \
+            for (; held < 4; held++) {                                                             \
+                x[held] = x[0];                                                                    \
+                c[held] = 0.0;                                                                     \
+            }                                                                                      \
+            held = 0;                                                                              \
+            for (ptrdiff_t j = 0; j < d; j++) {                                                    \
+                for (int r = 0; r < 4; r++) a[r] = c[r] * x[r][j];                                 \
+                APCG_RANK4(out + j * size, APCG_FLOOR4(j), d, a, x);                               \
+                if (border) out[j * size + d] += (a[0] + a[1]) + (a[2] + a[3]);                    \
+            }                                                                                      \
+            if (border) out[d * size + d] += (c[0] + c[1]) + (c[2] + c[3]);                        \
+        }                                                                                          \
+        return count;                                                                              \
+    }
+APCG_GRAM(apcg_gram_double, double)
+APCG_GRAM(apcg_gram_float, float)
+
+/* A = U'U in place, A with a diagonal of about 1; 0 if a pivot is not above `least`. */
+APCG_CLONES static int apcg_cholesky(double *A, ptrdiff_t size, double least) {
+    const double *x[4];
+    double a[4];
+    for (ptrdiff_t first = 0; first < size; first += 4) {
+        const ptrdiff_t end = first + 4 < size ? first + 4 : size;
+        for (ptrdiff_t k = first; k < end; k++) {
+            double *row = A + k * size;
+            for (ptrdiff_t p = first; p < k; p++) {
+                const double *above = A + p * size, factor = above[k];
+                for (ptrdiff_t j = k; j < size; j++) row[j] -= factor * above[j];
+            }
+            if (!(row[k] > least)) return 0;
+            const double pivot = sqrt(row[k]);
+            row[k] = pivot;
+            for (ptrdiff_t j = k + 1; j < size; j++) row[j] /= pivot;
+        }
+        if (end - first < 4) break;
+        for (int r = 0; r < 4; r++) x[r] = A + (first + r) * size;
+        for (ptrdiff_t i = end; i < size; i++) {
+            for (int r = 0; r < 4; r++) a[r] = -x[r][i];
+            APCG_RANK4(A + i * size, APCG_FLOOR4(i), size, a, x);
+        }
+    }
+    return 1;
+}
+
+/* the sum of a_k x_k, in four parts */
+#define APCG_DOT(name, value)                                                                      \
+    static inline double name(const value *a, const double *x, ptrdiff_t size) {                   \
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;                                             \
+        ptrdiff_t k = 0;                                                                           \
+        for (; k + 4 <= size; k += 4) {                                                            \
+            s0 += a[k] * x[k];                                                                     \
+            s1 += a[k + 1] * x[k + 1];                                                             \
+            s2 += a[k + 2] * x[k + 2];                                                             \
+            s3 += a[k + 3] * x[k + 3];                                                             \
+        }                                                                                          \
+        for (; k < size; k++) s0 += a[k] * x[k];                                                   \
+        return (s0 + s2) + (s1 + s3);                                                              \
+    }
+APCG_DOT(apcg_dot_double, double)
+APCG_DOT(apcg_dot_float, float)
+
+/* x = U^-1 U'^-1 x */
+static void apcg_cholesky_solve(const double *U, ptrdiff_t size, double *restrict x) {
+    for (ptrdiff_t k = 0; k < size; k++) {
+        const double *row = U + k * size, step = x[k] / row[k];
+        x[k] = step;
+        for (ptrdiff_t j = k + 1; j < size; j++) x[j] -= step * row[j];
+    }
+    for (ptrdiff_t k = size - 1; k >= 0; k--) {
+        const double *row = U + k * size;
+        x[k] = (x[k] - apcg_dot_double(row + k + 1, x + k + 1, size - k - 1)) / row[k];
+    }
+}
+
+#endif

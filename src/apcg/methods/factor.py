@@ -1,0 +1,56 @@
+"""A Cholesky factor that does not fail: for Newton's method and interior points."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .._kernels import smooth
+from .._validation import Matrix, Vector
+
+#: Up to this size the factor is our own, above LAPACK's (measured: 2.8 ms of CPU at 500, LAPACK on
+#: one thread 2.5; with its threads on, small factors cost it several times that).
+OWN = 600
+#: Pivots below this times the size are rounding, for a unit diagonal.
+_ROUNDING = np.finfo(float).eps
+
+
+class Factor:
+    """H = S (U'U) S with S diagonal and U'U of unit diagonal, plus as little as makes it positive.
+
+    H is the upper triangle of a matrix with a positive diagonal, and is destroyed. `jitter` is what
+    was added to the unit diagonal; 0 says that `solve` is exact up to rounding.
+    """
+
+    def __init__(self, H: Matrix) -> None:
+        self._scale = 1 / np.sqrt(H.diagonal())
+        H *= self._scale
+        H *= self._scale[:, None]
+        self.jitter = 0.0
+        least = _ROUNDING * len(H)
+        while not self._factor(H, least):
+            self.jitter = max(100 * self.jitter, 10 * least)
+            np.fill_diagonal(H, 1 + self.jitter)
+
+    def _factor(self, H: Matrix, least: float) -> bool:
+        self._U = H.copy()
+        if len(H) <= OWN:
+            return bool(smooth.cholesky(self._U, least))
+        # the upper triangle by rows is the lower one by columns, as LAPACK reads it
+        found, info = lapack.dpotrf(self._U.T, lower=1, overwrite_a=1, clean=0)
+        self._U = found.T
+        return bool(info == 0 and np.square(found.diagonal()).min() > least)
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r"""
+        x = self._scale * r
+        if len(x) <= OWN:
+            smooth.cholesky_solve(self._U, x)
+        else:
+            x, _ = lapack.dpotrs(self._U.T, x, lower=1)
+        return np.asarray(self._scale * x)
+
+
+def madds(size: int) -> float:
+    """Multiply-adds of a factor."""
+    return size**3 / 6
