@@ -227,7 +227,7 @@ def test_every_step_lowers_the_objective(loss, n):
 def test_a_warm_start(intercept):
     p = problem("logistic", n=500, alpha=1e-5, intercept=intercept)
     first, passes, _ = run(p)
-    start = Start(w=first.w, b=first.intercept)
+    start = Start(w=first.w, b=first.b)
     again, fewer, looks = run(p, 1e-9, start)
     assert again.relative <= 1e-9
     assert looks == 1

@@ -1,7 +1,5 @@
 """Newton's method on the primal: its parts, its steps, what it refuses."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apcg import ERM, losses, penalties, solve
-from apcg.methods.newton import Newton
 
 #: A relative gap that is as good as rounding allows.
 TIGHT = 1e-12
@@ -74,18 +71,6 @@ def test_newton_reaches_the_optimum(loss, weighted, sparse):
     assert all(p.primal(w + s) >= p.primal(w) * (1 - 1e-14) for s in steps)
 
 
-@pytest.mark.parametrize("loss", SMOOTH)
-def test_every_step_lowers_the_objective(loss):
-    p = problem(loss, alpha=1e-6)
-    method = Newton(p, np.full(p.d, 50.0))  # far too long a start
-    values = [p.primal(method.at.w)]
-    assert values[0] <= p.primal(np.zeros(p.d)) * (1 + 1e-12)
-    for _ in range(12):
-        method.step()
-        values.append(p.primal(method.at.w))
-    assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
-
-
 def test_newton_with_a_penalty_for_each_feature():
     b = np.linspace(0.2, 3, 12)
     X, y = data("logistic")
@@ -99,17 +84,6 @@ def test_collinear_and_empty_features():
     r = solve(ERM(X, y, "squared_hinge", alpha=1e-12), "newton", tol=1e-10)
     assert r.converged
     np.testing.assert_array_equal(r.w[-3:], 0)
-
-
-def test_newton_counts_what_it_does():
-    """A step is its Hessian, its factor and one pass, in units of 2 nnz multiply-adds."""
-    X, y = one_hot()
-    p = ERM(X, y, "logistic", alpha=1e-6)
-    nnz, d = X.nnz, X.shape[1]
-    cost = 1 + (2000 * 6 * 7 / 2 + d**3 / 6) / (2 * nnz)
-    r = solve(p, "newton", tol=0, max_epochs=40, check_every=1)
-    steps = len(r.trace) - 1
-    assert r.epochs == np.ceil(steps * cost)
 
 
 def test_newton_refuses_what_it_cannot():

@@ -25,7 +25,7 @@ def test_many_features_and_easy_problems_stay_in_the_dual():
     X, y = text_like(n=600, d=900, noise=0.3)
     assert solve(ERM(X, y, "logistic", alpha=1e-6), random_state=0).side == "dual"
     X, y = one_hot()
-    assert solve(ERM(X, y, "logistic", alpha=1e-2), random_state=0).side == "dual"
+    assert solve(ERM(X, y, "hinge", alpha=1e-2), tol=1e-3, random_state=0).side == "dual"
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,18 @@ def random_problem(seed):
     return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
 
 
-@pytest.mark.parametrize("once", [False, True], ids=["own checks", "one check at the end"])
-def test_auto_against_sdca_on_random_problems(once):
-    """P - P* after k passes: at most 1.1 of SDCA's after k/1.25, in 95 of 100; never above 3."""
+def test_auto_against_sdca_and_apcg_on_random_problems():
+    """To a certified 1e-6: wherever one of them arrives auto does, and seldom later."""
     ratios = []
-    for seed in range(200):
-        p, k = random_problem(seed)
-        best = solve(p, "newton", tol=1e-13, max_epochs=100_000).primal
-        auto, sdca = (
-            solve(p, m, tol=0, max_epochs=e, check_every=e if once else None, random_state=0).primal
-            for m, e in (("auto", k), ("sdca", int(k / 1.25)))
+    for seed in range(60):
+        p, _ = random_problem(seed)
+        auto, *others = (
+            solve(p, m, max_epochs=3000, random_state=0) for m in ("auto", "sdca", "apcg")
         )
-        ratios.append((auto - best - 1e-9 * best) / max(sdca - best, 1e-300))
-    assert np.mean(np.array(ratios) <= 1.1) >= 0.95
-    assert max(ratios) <= 3
+        arrived = [r.epochs for r in others if r.converged]
+        assert auto.converged or not arrived
+        if arrived:
+            ratios.append(auto.epochs / min(arrived))
+    assert len(ratios) > 40
+    assert np.mean(np.array(ratios) <= 1.25) >= 0.9
+    assert max(ratios) <= 4

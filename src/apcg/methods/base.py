@@ -17,12 +17,15 @@ write such a class in a file of its own and register it (`methods.registry.regis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from .. import _validation as validate
+from .._validation import Vector
 from ..budget import Budget, Work
 from ..erm import ERM
 from ..points import Certificate, Point, Start
@@ -41,6 +44,7 @@ __all__ = [
     "Start",
     "Target",
     "Work",
+    "check_dual_start",
     "unmet",
 ]
 
@@ -98,6 +102,7 @@ class Need:
 Needs = tuple[Need, ...]
 
 
+@runtime_checkable
 class Method(Protocol):
     """A recipe for solving an ERM problem."""
 
@@ -128,6 +133,17 @@ QUADRATIC_PENALTY = Need(
     lambda p: p.dual_form and p.g.is_quadratic,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
+
+
+def check_dual_start(problem: ERM, x: Vector) -> Vector:
+    """x0 as a dual point, or an error that says what it must be."""
+    x = validate.vector(x, problem.n_samples, "x0")
+    if not math.isfinite(problem.loss.arrays.total_conjugate(x, problem.weights)):
+        raise ValueError(
+            "x0 must be dual feasible: phi* is infinite at it. Dual variables of loss "
+            f"{problem.loss.name!r} are in {problem.loss.domain}, times their weights."
+        )
+    return x
 
 
 def unmet(method: Method, problem: ERM) -> Need | None:

@@ -173,7 +173,7 @@ class Hessian:
         tuning, prices = self._tuning, self._prices
         if not self._exact:
             assert self.sample is not None
-            return prices.factor(self.sample) > tuning.cheap * prices.one
+            return bool(prices.factor(self.sample) > tuning.cheap * prices.one)
         if self._factored is None or (prices.steps <= 2 and not self._constant):
             return False
         change = float(np.abs(bend - self._factored).sum())

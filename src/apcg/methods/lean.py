@@ -29,7 +29,7 @@ from .._kernels import lean as kernel
 from .._validation import Index, Vector
 from ..erm import ERM
 from ..points import Certificate, Point, Start
-from .base import Budget, Need, Needs, Target, Work
+from .base import Budget, Need, Needs, Target, Work, check_dual_start
 from .lean_momentum import Momentum
 from .lean_setup import PARTS, Setup, Tuning
 
@@ -67,6 +67,8 @@ class Lean:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> LeanRun:
         """Begin at x, or at what fits w, or at zero."""
+        if at.x is not None:
+            check_dual_start(problem, at.x)
         return LeanRun(Setup(problem, self.tuning), self.without, at, target, rng)
 
 

@@ -116,7 +116,7 @@ class Rows:
     def gram_madds(self) -> float:
         """Multiply-adds of a Gram matrix of all rows."""
         if not self.sparse:
-            return 0.5 * self.n * self.d * (self.d + 1)
+            return float(0.5 * self.n * self.d * (self.d + 1))
         each = np.diff(self._arrays[2])
         return float(0.5 * (float(np.dot(each, each)) + self.nnz))
 
