@@ -33,13 +33,13 @@ class Tuning:
 
     #: the sample has so many rows for each feature: H of it is then within a factor of 2 or so
     rows_per_feature: float = 10.0
-    #: at least this part of the rows (0.05 to 0.2: flat) and so many: a factor of it is cheap still
-    share: float = 0.05
+    #: at least this part of the rows (0.05 takes 1.1 times as long), and so many
+    share: float = 0.1
     least_rows: int = 1000
     #: at most this part: with more, a factor of all rows costs little more
     most: float = 0.25
     #: the sample is solved until a step promises less than this part of P, for 10 rows a feature,
-    #: and less for more rows: its optimum is not ours (0.1 takes 1.09 times as long)
+    #: and less for more rows: its optimum is not ours (0.1 takes 1.07 times as long)
     rough: float = 0.02
     #: steps on the sample: it may be separable, and its optimum far out
     sample_steps: int = 12
