@@ -1,6 +1,7 @@
 """Newton's method: its passes against NumPy, the optimum, the stop, what it does with a budget."""
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from apcg import ERM, losses, penalties, solve
 from apcg.certificate import certify
 from apcg.methods.base import Budget, Method, Target
+from apcg.methods.hessian import Hessian
 from apcg.methods.newton import Newton, Tuning
 from apcg.methods.rows import Rows
 from apcg.points import Point, Start
@@ -183,8 +185,19 @@ def test_a_point_carries_its_predictions():
     point = made.point()
     np.testing.assert_allclose(point.z, dense(p) @ point.w + point.b, rtol=1e-10, atol=1e-12)
     z = point.z.copy()
-    made.advance(Budget(3))
+    made.advance(Budget(30, fixed=True))
     np.testing.assert_array_equal(point.z, z)  # it is not written to later
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber"])
+def test_a_point_has_the_best_intercept(loss):
+    """Only there is the gap that of the gradient."""
+    p = problem(loss, n=500, alpha=1e-3, intercept=True)
+    made = Newton(SMALL).start(p, Start(), Target(1e-2), np.random.default_rng(0))
+    made.advance(Budget(1000))
+    point = made.point()
+    slope = p.loss.derivative(dense(p) @ point.w + point.b, p.y)
+    assert abs(slope.sum()) <= 1e-8 * np.abs(slope).sum()
 
 
 def test_it_goes_on_after_a_look_that_does_not_end_the_run():
@@ -330,11 +343,50 @@ def test_a_step_that_overshoots_is_made_gentler():
     assert np.all(value + slope * (m + 4) + 0.5 * bend * (m + 4) ** 2 >= np.logaddexp(0, -m) - 1e-9)
 
 
-def test_rare_features_do_not_cost_many_passes():
-    """With a sample drawn evenly its H knows nothing of them, and lambda is too small to help."""
+def test_rare_features_are_in_the_sample():
+    """A sample drawn evenly knows nothing of them, and lambda is too small to help."""
     X, y = one_hot(n=8000, rare=25)
-    p = ERM(X, y, "logistic", alpha=1e-8)
-    even = Tuning(least_rows=100)
-    found, passes, _ = run(p, 1e-6, tuning=even)
-    assert found.relative <= 1e-6
-    assert passes < 120
+    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-8))
+    hessian = Hessian(rows, SMALL)
+    hessian.draw(np.random.default_rng(0))
+    sample = hessian.sample
+    rare = slice(X.shape[1] - 25, None)
+    np.testing.assert_array_equal(sample.stored[:, rare].sum(0), X[:, rare].sum(0))
+    assert sample.n < 0.2 * rows.n
+    assert sample.weights.sum() == pytest.approx(rows.n, rel=0.2)  # P of the sample is P, about
+    # with a lambda that bends more than a row, every row has the same chance
+    even = Hessian(Rows.of(ERM(X, y, "logistic", alpha=1e-1)), SMALL)
+    even.draw(np.random.default_rng(0))
+    assert np.ptp(even.sample.weights) == 0
+
+
+def test_rows_of_weight_zero_are_not_in_the_sample():
+    X, y = one_hot()
+    weights = np.arange(3000) % 2.0
+    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-8, sample_weight=weights))
+    hessian = Hessian(rows, SMALL)
+    hessian.draw(np.random.default_rng(0))
+    assert hessian.sample.weights.min() > 0
+
+
+def test_a_poor_sample_is_left_for_a_factor_of_all_rows():
+    """Conjugate gradients cost more there than the factor, and are given up."""
+    X, y = one_hot(n=4000, rare=30)
+    X = sp.csr_array(X * np.geomspace(1e-3, 1e3, X.shape[1]))
+    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-9))
+    poor = replace(SMALL, least_rows=5, rows_per_feature=0.1, share=0.0)
+    hessian = Hessian(rows, poor)
+    hessian.draw(np.random.default_rng(0))
+    w = np.zeros(rows.size)
+    at = rows.at(w, rows.margins(w))
+    r = -rows.gradient(at)
+    A = X.toarray()
+    H = A.T @ (at.bend[:, None] * A) + np.diag(rows.ridge)
+    norm = np.sqrt(H.diagonal())
+    residuals = []
+    for _ in range(2):
+        way, dz = hessian.solve(r, at.bend, 0.0, Budget(1000))
+        residuals.append(np.abs((H @ way - r) / norm).max() / np.abs(r / norm).max())
+        np.testing.assert_allclose(dz, A @ way, rtol=1e-8, atol=1e-8 * np.abs(dz).max())
+    assert residuals[0] > 1e-3
+    assert residuals[1] < 1e-8

@@ -75,8 +75,10 @@ class Lean:
 class PlainSweeps:
     """Sweeps without momentum: a, w and b."""
 
-    #: how far below what is wanted `est` is to be for a look, and how far looks are apart
+    #: how far looks are apart, in sweeps
     pause = 0.0
+    #: mu-hat: there is no momentum
+    mu = 1.0
 
     def __init__(self, setup: Setup, without: tuple[str, ...], at: Start) -> None:
         a, b = setup.start(at)
@@ -202,7 +204,7 @@ class LeanRun:
     @property
     def mu(self) -> float:
         """mu-hat; 1 without momentum."""
-        return float(getattr(self.sweeps, "mu", 1.0))
+        return self.sweeps.mu
 
     # ---- sweeps ---------------------------------------------------------------------------------
 

@@ -152,6 +152,11 @@ class Momentum:
         return float(self.state.qb + 0.5 * self.state.s * self.state.pb)
 
     @property
+    def mu(self) -> float:
+        """mu-hat"""
+        return self.rate.mu
+
+    @property
     def pause(self) -> float:
         """Looks are so many sweeps apart."""
         return self.setup.tuning.pause / math.sqrt(self.rate.mu)

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._validation import Vector, choice
+from .._validation import Index, Vector, choice
 from ..erm import ERM
 from ..points import Certificate, Point, Start
 from . import adaptive, costs, lean_setup
@@ -31,6 +31,7 @@ from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
+from .interior import Interior, InteriorRun
 from .lean import Lean
 from .newton import Newton
 
@@ -63,6 +64,12 @@ class PlanTuning:
     earliest: float = 0.5
     #: The rest of the dual must take so many times longer: Newton's steps may be twice as many.
     margin: float = 2.0
+    #: The interior point method needs so many samples for each feature, ...
+    interior_tall: float = 5.0
+    #: ... at most so many features, ...
+    interior_widest: int = 1000
+    #: ... and this share of its cost spent before: without, it came too early (395 ms, not 83).
+    interior_earliest: float = 0.3
     #: A tolerance below this is not reached by either, and does not count in the prediction.
     finest: float = 1e-12
     #: The Hessian takes about the room of the data, at most: d^2 <= room + 2 nnz.
@@ -74,17 +81,24 @@ class PlanTuning:
 
 
 class Watch:
-    """The gaps seen in the dual, and whether Newton's method would take less time."""
+    """The gaps seen in the dual, and whether another method would take less time from here.
+
+    For a smooth loss that is Newton's method. For the hinge and epsilon-insensitive losses it is
+    the interior point method on the rows that are still stepped on.
+    """
 
     def __init__(self, problem: ERM, target: Target, tuning: PlanTuning = PlanTuning()) -> None:
-        self._tuning, self._max = tuning, target.max_passes
+        self.problem, self._tuning, self._max = problem, tuning, target.max_passes
         self._tol = max(target.tol, tuning.finest)
         self._seen: list[tuple[int, float]] = []
-        self._pass, self._step, self._step_passes = costs.sweep(problem), math.inf, math.inf
+        self._pass = costs.sweep(problem)
+        self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(Newton(), problem) is None:
             self._step = costs.newton_step(problem)
             self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
+        tall = problem.d <= tuning.interior_widest and problem.n >= tuning.interior_tall * problem.d
+        self.interior = tall and unmet(Interior(), problem) is None
 
     @property
     def affordable(self) -> bool:
@@ -96,23 +110,39 @@ class Watch:
         """Passes that take as long as a run of Newton's method; infinite if it does not apply."""
         return self._tuning.steps * self._step / self._pass
 
-    def leave(self, passes: int, gap: float) -> bool:
-        """Whether to leave the dual, at a relative gap seen after so many passes."""
-        if not (math.isfinite(self._step) and gap > self._tol):
+    def leave(self, passes: int, gap: float, rows: Index | None = None) -> bool:
+        """Whether to leave the dual, at a relative gap seen after so many passes.
+
+        `rows` are those that are still stepped on.
+        """
+        possible = self.interior if self._step == math.inf else True
+        if not (possible and gap > self._tol):
             return False
         self._seen.append((passes, math.log(gap)))
-        steps, left = self._steps(gap), self._max - passes
-        cost = self._step * steps
-        if left < self._step_passes * steps or passes * self._pass < self._tuning.earliest * cost:
+        left = self._max - passes
+        if self._step == math.inf:
+            cost = costs.interior(self.problem, self._all if rows is None else rows)
+            trusted, margin = self._tuning.interior_earliest * cost, 1.0
+        else:
+            steps = self._steps(gap)
+            if left < self._step_passes * steps:
+                return False
+            cost = self._step * steps
+            trusted, margin = self._tuning.earliest * cost, self._tuning.margin
+        if passes * self._pass < trusted:
             return False
-        return min(self._passes_left(), left) * self._pass > self._tuning.margin * cost
+        return min(self._passes_left(), left) * self._pass > margin * cost
+
+    @property
+    def _all(self) -> Index:
+        return np.arange(self.problem.n_samples)
 
     def _steps(self, gap: float) -> float:
         """Steps to the tolerance: near the end each doubles the number of digits."""
         most = self._tuning.steps
-        return (
-            most if gap >= 1 else min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
-        )
+        if gap >= 1:
+            return most
+        return min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
 
     def _passes_left(self) -> float:
         passes, gap = self._seen[-1]
@@ -143,9 +173,7 @@ class Auto:
         if first.name == "newton" and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
-        watch = None
-        if "newton" not in self.without and unmet(Newton(), problem) is None:
-            watch = Watch(problem, target, self.tuning)
+        watch = None if "newton" in self.without else Watch(problem, target, self.tuning)
         polish = target.tol < self.tuning.tight and watch is not None and watch.affordable
         return PlanRun(problem, run, watch, polish, target, rng)
 
@@ -188,7 +216,7 @@ class PlanRun:
     ) -> None:
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._polish = run, watch, polish
-        self._passes = 0
+        self._passes, self._on_kept_rows = 0, False
 
     @property
     def side(self) -> str:
@@ -214,7 +242,9 @@ class PlanRun:
         """
         spent = 0
         while True:
-            stretch = min(budget.passes - spent, max(4, self._passes // 2))
+            stretch = budget.passes - spent
+            if hasattr(self._run, "estimate"):
+                stretch = min(stretch, max(4, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch))
             spent += work.passes
             self._passes += work.passes
@@ -231,22 +261,31 @@ class PlanRun:
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
-        if self._leaves(certificate.relative):
+        if self._on_kept_rows:  # the rows left out were not at rest after all
+            self._on_kept_rows = False
+            at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
+            self._run = Lean().start(self.problem, at, self.target, self._rng)
+        elif self._leaves(certificate.relative):
             self._replace(certificate)
 
     def _leaves(self, gap: float) -> bool:
-        """Whether Newton's method should take over, at this relative gap."""
+        """Whether another method should take over, at this relative gap."""
         if self._watch is None or self.side != "dual":
             return False
-        return self._watch.leave(self._passes, gap)
+        return self._watch.leave(self._passes, gap, getattr(self._run, "keep", None))
 
     def _replace(self, found: Point | Certificate) -> None:
-        """Go on with Newton's method from the w of a point."""
+        """Go on with the interior point method on the rows kept, or with Newton's."""
+        assert self._watch is not None
+        if self._watch.interior:
+            keep = getattr(self._run, "keep", None)
+            self._on_kept_rows = keep is not None and keep.size < self.problem.n
+            self._run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            return
         w = found.w
         if w is None:
             assert found.x is not None
-            v = self.problem._combine(found.x)
-            w = self.problem.g.conjugate_gradient(v)
+            w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
         self._run = self._newton(w, found.b)
 
     def _newton(self, w: Vector, b: float) -> Run:

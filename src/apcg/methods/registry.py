@@ -8,6 +8,7 @@ from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, unmet
+from .interior import Interior
 from .lean import Lean
 from .newton import Newton
 from .plan import Auto
@@ -68,5 +69,6 @@ for _method in (
     Newton(),
     AdaptiveMethod(),
     Lean(),
+    Interior(),
 ):
     register(_method)

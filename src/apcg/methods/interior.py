@@ -1,0 +1,237 @@
+"""An interior point method on the hinge and epsilon-insensitive losses, for n >> d.
+
+Both losses are sums of pieces max(0, h - g z) of the predictions z = X w + b: one for the hinge (g
+is the label, h = 1), two for |z - y| - epsilon (g = 1 and -1). Times n, with s_i the weights,
+
+    minimize sum_i s_i xi_i + (lambda n/2) sum_j b_j w_j^2   subject to   xi >= h - g z, xi >= 0
+
+has the optimality conditions, with 0 < a < s the dual variables, sigma the slack and mu -> 0,
+
+    lambda n b w = X' g a      h - g z - xi + sigma = 0      a sigma = mu      (s - a) xi = mu
+
+Newton's method on them is one Cholesky factor of lambda n diag(b) + X' diag(1/theta) X a step, with
+theta = sigma/a + xi/(s - a): d x d, whatever n is. Mehrotra's predictor says how far mu can fall,
+and corrects the step to second order. The number of steps, 15 to 60, hardly depends on lambda,
+where coordinate descent needs more passes the smaller lambda is.
+
+Some rows may be fixed: then the problem is solved for the x_i of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._validation import Index, Matrix, Vector
+from ..erm import ERM
+from ..losses import EpsilonInsensitive, Hinge
+from ..points import Certificate, Point, Start
+from . import factor
+from .base import QUADRATIC_PENALTY, Budget, Need, Needs, Target, Work
+from .factor import Factor
+from .rows import Rows
+
+PIECEWISE_LINEAR = Need(
+    'loss "hinge" or "epsilon_insensitive"',
+    lambda p: type(p.loss) in (Hinge, EpsilonInsensitive),
+    lambda p: f"loss {p.loss.name!r} is neither",
+)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The constants of the interior point method."""
+
+    #: a step ends at this part of the way to the nearest bound (usual values are 0.9 to 0.999)
+    part: float = 0.99
+    #: rows with a weight 1/theta below this part of the greatest are left out of the factor: their
+    #: dual variable is at a bound, and they bend nothing (from the prototypes)
+    skip: float = 1e-10
+    #: a look is asked for when the gap, as mu tells it, is this part of what is wanted
+    enough: float = 0.5
+    #: and the dual variables are balanced to this part of the gap, for a free intercept
+    balance: float = 0.01
+    #: a step that ends so near is none
+    least_step: float = 1e-10
+    #: no factor is made of an intercept without curvature: so much, at least
+    least_curvature: float = 1e-12
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The method "interior". A start is not used: a point near the bounds is a bad one."""
+
+    tuning: Tuning = Tuning()
+    name: ClassVar[str] = "interior"
+    needs: ClassVar[Needs] = (PIECEWISE_LINEAR, QUADRATIC_PENALTY)
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> InteriorRun:
+        """Begin with all dual variables between their bounds, and w = 0."""
+        return InteriorRun(problem, target, self.tuning)
+
+
+class InteriorRun:
+    """The method at work: a, sigma and xi have one row for each piece of the loss.
+
+    `free` are the rows whose x_i are solved for, and `x` a dual point with the others; without
+    them it is all rows of positive weight.
+    """
+
+    side = "primal"
+
+    def __init__(
+        self,
+        problem: ERM,
+        target: Target,
+        tuning: Tuning | None = None,
+        free: Index | None = None,
+        x: Vector | None = None,
+    ) -> None:
+        self._tuning, self._problem, self._aim = tuning or Tuning(), problem, target.tol
+        self._x = np.zeros(problem.n_samples) if x is None else x.copy()
+        rows = Rows.of(problem)
+        if free is None and problem.weights.size > 1:
+            free = np.flatnonzero(problem.weights)
+        self._free, self._fixed = free, np.zeros(rows.size)
+        if free is not None:
+            self._x[free] = 0.0
+            signed = problem.y * self._x if problem.loss.margin else self._x
+            self._fixed = rows.combine(signed)
+            rows = rows.sample(free, np.ones(free.size))
+        self._rows, self._ridge = rows, problem.n * rows.ridge
+        self._least = np.where(self._ridge > 0, self._ridge, self._tuning.least_curvature)
+        self._s = np.broadcast_to(rows.weights, rows.n)
+        self._g, self._h = _pieces(problem, rows)
+        self._begin()
+        self._cost, self._counted, self._stuck = 0.0, 0, False
+
+    def _begin(self) -> None:
+        """a in the middle, w = 0, and sigma and xi that fit."""
+        self._w, self._z = np.zeros(self._rows.size), np.zeros(self._rows.n)
+        self._a = np.broadcast_to(0.5 * self._s, self._h.shape).copy()
+        self._room = self._a.copy()  # s - a, which has more digits than the difference
+        self._xi, self._sigma = np.maximum(self._h, 0.0) + 1.0, np.maximum(-self._h, 0.0) + 1.0
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Steps until the gap is predicted to pass, or the budget is spent."""
+        first = self._cost
+        while not (self._stuck or budget.expired or self._cost - first >= budget.passes):
+            if self._passes() and not budget.fixed:
+                break
+            self._step()
+        passes = math.ceil(self._cost) - self._counted
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """w and x of all rows."""
+        x, d = self._x.copy(), self._rows.d
+        own = np.minimum(self._a, self._s)  # a rounding may be above
+        own = own[0] if len(own) == 1 else own[0] - own[1]
+        if self._free is None:
+            x = own
+        else:
+            x[self._free] = own
+        b = float(self._w[-1]) if self._problem.intercept else 0.0
+        return Point(w=self._w[:d].copy(), x=x, b=b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: aim lower, if it should have."""
+        if self._passes():
+            self._aim *= 0.1
+
+    def _passes(self) -> bool:
+        """Whether mu, and what is left of the other conditions, are small enough."""
+        d, short = self._rows.d, self._short()
+        value = float(np.sum(self._s * np.maximum(self._h - self._g * self._z, 0.0)))
+        value += 0.5 * float(np.dot(self._ridge, self._w * self._w))
+        aim = self._tuning.enough * self._aim * value
+        off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
+        if self._problem.intercept and abs(short[-1]) > self._tuning.balance * self._aim * value:
+            return False
+        return self._mu() * 2 * self._a.size + off <= aim
+
+    def _mu(self) -> float:
+        """The mean of a sigma and (s - a) xi."""
+        return float(np.mean(self._a * self._sigma + self._room * self._xi)) / 2
+
+    def _short(self) -> Vector:
+        """lambda n b w - X' g a, less the rows that are fixed."""
+        return self._ridge * self._w - self._rows.combine(self._signed(self._a)) - self._fixed
+
+    def _signed(self, pieces: Matrix) -> Vector:
+        """sum over the pieces of g times them, a row of X each."""
+        return np.ascontiguousarray((self._g * pieces).sum(axis=0))
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """Mehrotra's predictor and corrector."""
+        room = self._room
+        theta = self._sigma / self._a + self._xi / room
+        made = self._factor((1 / theta).sum(axis=0))
+        short, miss = self._short(), self._h - self._g * self._z - self._xi + self._sigma
+        mu = self._mu()
+
+        def solve(low: Matrix, high: Matrix) -> tuple[Vector, Vector, Matrix, Matrix, Matrix]:
+            """The step for a sigma to change by `low` and (s - a) xi by `high`, to first order."""
+            rhs = miss + low / self._a - high / room
+            dw = made.solve(self._rows.combine(self._signed(rhs / theta)) - short)
+            dz = self._rows.margins(dw)
+            da = (rhs - self._g * dz) / theta
+            dsigma, dxi = (low - self._sigma * da) / self._a, (high + self._xi * da) / room
+            return dw, dz, da, dsigma, dxi
+
+        low, high = -self._a * self._sigma, -room * self._xi
+        _, _, da, dsigma, dxi = solve(low, high)
+        t = self._longest(da, dsigma, dxi, 1.0)
+        after = (self._a + t * da) * (self._sigma + t * dsigma)
+        after = after + (room - t * da) * (self._xi + t * dxi)
+        centre = mu * (max(float(np.mean(after)) / 2, 0.0) / mu) ** 3
+        dw, dz, da, dsigma, dxi = solve(low + centre - da * dsigma, high + centre + da * dxi)
+        t = self._longest(da, dsigma, dxi, self._tuning.part)
+        self._cost += 2.5
+        if not (t > self._tuning.least_step and np.isfinite(dw).all()):
+            self._stuck = True  # rounding has won
+            return
+        self._w, self._z = self._w + t * dw, self._z + t * dz
+        self._a += t * da
+        self._room -= t * da
+        self._sigma += t * dsigma
+        self._xi += t * dxi
+
+    def _longest(self, da: Matrix, dsigma: Matrix, dxi: Matrix, part: float) -> float:
+        """At most 1, and `part` of the way to where the first of all becomes zero."""
+        fastest = max(
+            float(np.max(-da / self._a)),
+            float(np.max(da / self._room)),
+            float(np.max(-dsigma / self._sigma)),
+            float(np.max(-dxi / self._xi)),
+        )
+        return 1.0 if fastest <= part else part / fastest
+
+    def _factor(self, weight: Vector) -> Factor:
+        """Of lambda n diag(b) + X' diag(weight) X."""
+        weight = np.where(weight < self._tuning.skip * weight.max(), 0.0, weight)
+        H = self._rows.gram(weight)
+        H.ravel()[:: len(H) + 1] += self._least
+        share = self._rows.gram_madds * np.count_nonzero(weight) / max(self._rows.n, 1)
+        madds = share + factor.madds(len(H))
+        self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
+        return Factor(H)
+
+
+def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
+    """g and h of the pieces max(0, h - g z) of the loss."""
+    if isinstance(problem.loss, Hinge):
+        return rows.y[None, :], np.ones((1, rows.n))
+    epsilon = float(problem.loss.theta[1])
+    one = np.ones(rows.n)
+    return np.stack([one, -one]), np.stack([rows.y - epsilon, -rows.y - epsilon])
