@@ -80,6 +80,12 @@ class PlanTuning:
     affordable: float = 20.0
 
 
+def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
+    """Whether the interior point method is for this problem: its loss, and few enough features."""
+    few = problem.d <= tuning.interior_widest and problem.n >= tuning.interior_tall * problem.d
+    return few and unmet(Interior(), problem) is None
+
+
 class Watch:
     """The gaps seen in the dual, and whether another method would take less time from here.
 
@@ -97,8 +103,7 @@ class Watch:
         if small and unmet(Newton(), problem) is None:
             self._step = costs.newton_step(problem)
             self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
-        tall = problem.d <= tuning.interior_widest and problem.n >= tuning.interior_tall * problem.d
-        self.interior = tall and unmet(Interior(), problem) is None
+        self.interior = interior_applies(problem, tuning)
 
     @property
     def affordable(self) -> bool:
@@ -184,11 +189,14 @@ class Auto:
         fits = "newton" not in self.without and unmet(Newton(), problem) is None
         if fits and (at.side == "primal" or self._is_tall(problem)):
             return Newton()
-        lean = Lean(tuple(idea for idea in self.without if idea in lean_setup.PARTS))
+        left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
+        if "newton" not in self.without and interior_applies(problem, self.tuning):
+            left_out.add("momentum")  # the interior point method is there for what is slow
+        lean = Lean(tuple(left_out))
         if "dual" not in self.without and unmet(lean, problem) is None:
             return lean
-        left_out = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
-        return AdaptiveMethod(left_out, self.adaptive)
+        others = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
+        return AdaptiveMethod(others, self.adaptive)
 
     def _is_tall(self, problem: ERM) -> bool:
         """Whether Newton's method is the fastest from the start."""
