@@ -185,7 +185,7 @@ class APCGClassifier(Classifier):
         The relative duality gap to stop at: the objective is then within this of the optimum.
     max_epochs : int, default=1000
         Passes over the data. If tol is not reached by then, a ConvergenceWarning says so.
-    method : {"auto", "apcg", "sdca", "afg"}, default="auto"
+    method : str, default="auto"
         As in `apcg.solve`.
     class_weight : dict or "balanced", default=None
         The weight of a sample is multiplied by that of its class. "balanced" makes the weights of

@@ -110,7 +110,7 @@ class APCGRegressor(Regressor):
         The relative duality gap to stop at: the objective is then within this of the optimum.
     max_epochs : int, default=1000
         Passes over the data. If tol is not reached by then, a ConvergenceWarning says so.
-    method : {"auto", "apcg", "sdca", "afg"}, default="auto"
+    method : str, default="auto"
         As in `apcg.solve`.
     warm_start : bool, default=False
         Begin where the last fit ended, if the features are as many.
