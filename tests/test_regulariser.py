@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from apcg._kernels.terms import Outer, Psi
 from erm_problems import data
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, penalties, regulariser, solve
@@ -100,8 +100,9 @@ def test_excess_says_where_the_conjugate_is_infinite(theta, v):
 
 @settings(max_examples=300)
 @given(a=st.floats(1e-3, 1e3), steps=st.integers(-3, 3))
+@example(a=math.nextafter(2.0, 0.0), steps=1)
 def test_excess_and_conjugate_agree_to_the_last_bit(a, steps):
-    """v/a may be rounded to 1 where v is above a."""
+    """v/a is not rounded to 1 where v is above a, however little."""
     v = a
     for _ in range(abs(steps)):
         v = math.nextafter(v, inf if steps > 0 else 0.0)
