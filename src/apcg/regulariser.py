@@ -206,6 +206,8 @@ class Interval:
         return np.asarray(self._terms[1].prox(v, np.array([step])))
 
     def excess(self, v: Vector) -> float:
+        if self.strong_convexity > 0:  # g* is finite everywhere
+            return 0.0
         bound = np.where((self.b == 0) & (self.upper == np.inf), v, 0.0)
         bound = np.maximum(bound, np.where((self.b == 0) & (self.lower == -np.inf), -v, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
