@@ -104,6 +104,21 @@ def test_balance_leaves_bounds_alone_whatever_the_rounding():
     assert new[0] == pytest.approx(-7.0, rel=1e-13)
 
 
+@pytest.mark.parametrize("domain", [(-0.3, np.inf), (-np.inf, 1.0), (-0.3, 0.7)])
+def test_balance_ends_inside_the_domain_whatever_the_rounding(domain):
+    """x less the whole of its room may be outside by a rounding, and phi* infinite."""
+    loss = Own(domain, 1.0)
+    edge, inward = (domain[0], 1.0) if np.isfinite(domain[0]) else (domain[1], -1.0)
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 8))
+        s = 10.0 ** rng.uniform(-4, 1, n)
+        x = loss.clip(s * (edge + inward * 10.0 ** rng.uniform(-3, 18, n)), s)
+        new = balance(loss, np.zeros(n), s, x)
+        assert np.isfinite(loss.arrays.total_conjugate(new, s))
+        assert imbalance(new) <= 1
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "huber", "logistic", "squared"])
 def test_a_point_out_of_balance_by_a_little_is_infeasible(loss):
     X, y = data(loss)

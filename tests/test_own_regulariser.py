@@ -94,6 +94,30 @@ def test_it_is_solved_and_certified(loss, b, weighted, intercept):
         assert p.primal(w, r.intercept) >= r.dual - 1e-14
 
 
+@pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e3, 1e6])
+def test_any_strength_of_strong_convexity(alpha):
+    """The square is taken out of g by another step of its prox, which must stay below 1/mu."""
+    steps = []
+
+    class Seen(GroupNorm):
+        def prox(self, v, step):
+            steps.append(step)
+            return super().prox(v, step)
+
+    X, y = data("logistic")
+    p = ERM(X, y, "logistic", Seen(c=1e-3 * WEIGHTS / alpha, b=1.0), alpha)
+    steps.clear()
+    r = solve(p, "afg", tol=1e-9, max_epochs=5000)
+    assert r.converged
+    assert len(steps) > 0
+    assert min(steps) > 0
+    # 1 - mu step is 1/2 at the least, so that the step of the prox of g is at most 1/mu: 1 here
+    assert max(steps) <= 1 + 1e-12
+    # P and D are strongly convex in w and omega(x): both are near the optimum
+    rounding = 1e-15 * r.primal
+    assert np.linalg.norm(r.w - p.omega(r.x)) <= 2 * math.sqrt(2 * (r.gap + rounding) / alpha)
+
+
 @pytest.mark.parametrize("b", [0.0, 0.3])
 def test_least_squares_agree_with_minimize_over_blocks(b):
     p = own("squared", b, alpha=0.9)
@@ -137,6 +161,23 @@ def test_the_dual_point_is_scaled_into_the_domain():
     assert math.isfinite(p.dual(p.dual_point(z, exact=True)[0]))
     raw = p.loss.dual_of(z, p.y, p.weights)
     assert p.dual(raw) == -math.inf
+
+
+def test_a_conjugate_that_is_stricter_than_the_excess():
+    """By a rounding the excess says inside, and the conjugate outside."""
+
+    class Strict(GroupNorm):
+        def conjugate(self, v):
+            return 0.0 if np.all(self.norms(v) <= self.c * (1 - 1e-14)) else math.inf
+
+    p = ERM(*data("logistic"), "logistic", Strict(), 0.01)
+    v = np.zeros(12)
+    v[0] = WEIGHTS[0]
+    assert p.g.g.excess(v) == 1
+    assert p.g.excess(v) > 1
+    for w in (np.zeros(12), np.ones(12)):
+        assert math.isfinite(p.dual(p.dual_point(p.predictions(w), exact=True)[0]))
+    assert solve(p, "afg", tol=1e-8, max_epochs=5000).converged
 
 
 def test_an_excess_that_never_ends():
@@ -220,8 +261,12 @@ def test_it_cannot_write_to_what_it_gets_nor_keep_what_it_gave():
             self.out[:] = super().prox(v, step)
             return self.out
 
-    p = ERM(*data("squared"), "squared", Keeps(), 0.1)
-    assert solve(p, "afg", tol=1e-8).converged
+    g = ERM(*data("squared"), "squared", Keeps(), 0.1).g
+    v = np.linspace(1, 2, 12)
+    first = g.prox(v, 0.1)
+    before = first.copy()
+    g.prox(2 * v, 0.1)
+    np.testing.assert_array_equal(first, before)
 
 
 class Bad(GroupNorm):

@@ -37,7 +37,7 @@ L = TypeVar("L", bound=type[Loss])
 
 
 def register(cls: L) -> L:
-    """Make a class of losses known by its `name`, to `ERM`, the estimators and the command.
+    """Make a class of losses known by its `name`: to `ERM`, to the estimators, to `names`.
 
     Also a decorator. The class must be makeable without arguments: the name alone gives no others.
     """

@@ -206,12 +206,12 @@ class Interval:
         return np.asarray(self._terms[1].prox(v, np.array([step])))
 
     def excess(self, v: Vector) -> float:
+        if self.strong_convexity > 0:  # g* is finite everywhere
+            return 0.0
         bound = np.where((self.b == 0) & (self.upper == np.inf), v, 0.0)
         bound = np.maximum(bound, np.where((self.b == 0) & (self.lower == -np.inf), -v, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            times = float(np.max(np.where(bound > 0, bound / self.a, 0.0), initial=0.0))
-        # a quotient may be rounded to 1 where v is outside, and g* infinite
-        return math.nextafter(1.0, 2.0) if times == 1 and np.any(bound > self.a) else times
+            return float(np.max(np.where(bound > 0, bound / self.a, 0.0), initial=0.0))
 
     def conjugate(self, v: Vector) -> float:
         if self.is_l2:
