@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, functions, solve
+from apcg._kernels import matrix
 from apcg.data import Bordered, Dense, Sparse, by_coordinate, by_row
 from apcg.data.linear_map import index_type
 
@@ -79,6 +80,7 @@ def vector(data, size):
 def test_a_map_is_its_matrix(pair, data):
     made, A = pair
     rows, n = A.shape
+    border = made.constant != 0
     assert (made.shape, made.n_rows, made.n_coordinates, made.width) == (A.shape, rows, n, 1)
     x, r = vector(data, n), vector(data, rows)
     np.testing.assert_array_equal(made.dot(x), A @ x)
@@ -87,7 +89,8 @@ def test_a_map_is_its_matrix(pair, data):
     np.testing.assert_array_equal(made.squared_norms(r), r @ A**2)
     gram, count = made.gram(x)
     np.testing.assert_array_equal(gram, A * x @ A.T)
-    assert count >= 0
+    kept, each = x != 0, np.diff(made.arrays[2]) if made.arrays[2].size else rows - border
+    assert count == np.sum(kept * (each * (each + 1) / 2)) + border * made.nnz
     some = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)), dtype=np.intp)
     taken = made.take(some)
     assert taken.dtype == np.float64
@@ -224,6 +227,33 @@ def test_a_square_that_overflows_is_no_fault_of_the_entry(form):
     twice = sp.csr_array((np.full(2, 1e308), [0, 0], [0, 2, 2]), shape=(2, 2))
     with pytest.raises(ValueError, match=r"1 NaN or infinite entry .* inf at row 0, column 0"):
         by_row(twice, "X")
+
+
+def test_the_code_and_place_of_a_fault():
+    """What the compiled check says of a CSR matrix with rows of 2, 0, 3 and 1 entries."""
+    indptr, good = np.array([0, 2, 2, 5, 6]), np.array([0, 3, 1, 2, 4, 0])
+    room, ones = np.full(5, -1), np.ones(6)
+
+    def inspect(indices=good, indptr=indptr, data=ones, seen=room):
+        return matrix.inspect_csr(data, indices, indptr, 5, seen.copy(), np.empty(4))
+
+    assert inspect() == (matrix.SOUND, 0)
+    assert inspect(seen=room[:0]) == (matrix.SOUND, 0)
+    assert inspect(np.array([0, 3, 1, 5, 4, 0])) == (matrix.BROKEN, 2)
+    assert inspect(indptr=np.array([0, 2, 1, 5, 6])) == (matrix.BROKEN, 1)
+    assert inspect(indptr=np.array([0, 2, 2, 5, 7])) == (matrix.BROKEN, 3)
+    assert inspect(good[:5]) == inspect(data=np.ones(5)) == (matrix.BROKEN, 3)
+    assert inspect(np.array([0, 3, 2, 1, 4, 0]), seen=room[:0]) == (matrix.UNSORTED, 2)
+    assert inspect(np.array([0, 3, 2, 1, 4, 0])) == (matrix.SOUND, 0)
+    assert inspect(np.array([3, 3, 2, 1, 4, 0])) == (matrix.REPEATED, 0)
+    assert inspect(data=np.array([1, 1, 1, np.inf, np.nan, 1])) == (matrix.NOT_FINITE, 3)
+    # what is broken comes first, then what is there twice
+    wrong = np.array([np.nan, 1, 1, 1, 1, 1])
+    assert inspect(np.array([3, 3, 2, 1, 4, 0]), data=wrong) == (matrix.REPEATED, 0)
+    assert inspect(np.array([3, 3, 2, 1, 4, -1]), data=wrong) == (matrix.BROKEN, 3)
+    assert matrix.inspect_dense(wrong, np.empty(2)) == 0
+    assert matrix.inspect_dense(wrong[::-1].copy(), np.empty(2)) == 5
+    assert matrix.inspect_dense(np.ones(6), np.empty(2)) == -1
 
 
 # ---- what is not copied --------------------------------------------------------------------------

@@ -49,8 +49,8 @@ def inspect_csr(const value_t[::1] data, const index_t[::1] indices, const index
                 Py_ssize_t columns, Py_ssize_t[::1] seen, double[::1] norms):
     """(code, where) of the first fault of a CSR matrix; norms_i = |row i|^2 if it is sound.
 
-    Sizes are the caller's to check: indptr has one entry more than norms and begins with 0, data
-    and indices are of the same size. `seen` is room for all columns, filled with -1, or empty.
+    The caller sees to it that indptr begins with 0 and has one entry more than norms. `seen` is
+    room for all columns, filled with -1, or empty.
 
     SOUND       no fault
     BROKEN      row `where` has an end before its begin or outside data, or a column outside
@@ -58,7 +58,8 @@ def inspect_csr(const value_t[::1] data, const index_t[::1] indices, const index
     REPEATED    row `where` has a column twice (no row is broken)
     NOT_FINITE  data[where] is NaN or infinite (no row is broken, and no column is there twice)
     """
-    cdef Py_ssize_t i, j, k, size, begin = 0, end, stored = data.shape[0]
+    cdef Py_ssize_t i, j, k, size, begin = 0, end
+    cdef Py_ssize_t stored = min(data.shape[0], indices.shape[0])
     cdef Py_ssize_t repeated = -1, infinite = -1, broken = -1, unsorted = -1
     cdef const index_t *row
     with nogil:
