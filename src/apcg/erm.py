@@ -399,12 +399,16 @@ class ERM:
             return (self.bordered() if self.dual_form else self.unpenalised()).form
         parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n
         form = forms.dual(*parts, self._squared_norms) if self.dual_form else forms.primal(*parts)
-        if not np.isfinite(form.L).all():
+        self.check_constants(form.L)
+        return form
+
+    def check_constants(self, L: Vector) -> None:
+        """Refuse constants L_i that are not finite, in words of X and alpha."""
+        if not np.isfinite(L).all():
             raise ValueError(
                 f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
                 "features, or take a larger alpha."
             )
-        return form
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed

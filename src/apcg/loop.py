@@ -57,6 +57,11 @@ class Check:
         name = "b" if name == "intercept" else name
         return getattr(self.__dict__.get("certificate"), name)
 
+    def slim(self) -> None:
+        """Keep what an answer needs, once everybody has seen the rest."""
+        less = getattr(self.certificate, "without_predictions", None)
+        self.certificate = self.certificate if less is None else less()
+
     @property
     def finite(self) -> bool:
         """Whether it makes sense to go on from here."""
@@ -199,6 +204,7 @@ class _Loop:
             self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
         self._stop_if(check, reached, not final and self._ask(check))
         self.method.seen(check.certificate)
+        check.slim()
 
     def _stop_if(self, check: Check, reached: bool, asked: bool) -> None:
         late = self.deadline is not None and time.perf_counter() > self.deadline

@@ -96,11 +96,6 @@ class Certificate:
         """The pair of points, to be certified anew."""
         return Point(self.w, self.x, self.b)
 
-    def at(self, **changes: object) -> Certificate:
-        """A copy with some fields changed."""
-        return replace(self, **changes)  # type: ignore[arg-type]
-
-
-def all_finite(array: Vector) -> bool:
-    """Whether every entry is a number."""
-    return bool(np.isfinite(array).all())
+    def without_predictions(self) -> Certificate:
+        """A copy without z, for keeping: it takes less memory, and z can be computed again."""
+        return replace(self, z=np.empty(0))

@@ -146,5 +146,5 @@ class Algorithm5:
         coordinates = Coordinates(problem, at)
         mu = coordinates.mu if self.mu is None else self.mu
         sequence = Sequence.choose(max(coordinates.sampled.size, 1), mu, None)
-        iterate = APCG(coordinates.form, coordinates.x0, sequence)
+        iterate = APCG(coordinates.form, coordinates.take_start(), sequence)
         return CoordinateRun(coordinates, iterate, sequence.mu, target, rng)

@@ -69,7 +69,13 @@ class Coordinates:
         sampled, start = settle_zero_blocks(self.form, start)
         start[left_out] = 0.0
         self.sampled = np.setdiff1d(sampled, left_out) if left_out.size else sampled
-        self.x0 = start
+        self._start: Vector | None = start
+
+    def take_start(self) -> Vector:
+        """Where to start. It is given away once: the iterate has its own copy."""
+        assert self._start is not None
+        start, self._start = self._start, None
+        return start
 
     @property
     def side(self) -> str:

@@ -97,7 +97,9 @@ class Setup:
         if p.intercept:
             floor = t.constant_floor * p.loss.gamma * p.strong_convexity
             self.constant = max(t.constant * float(np.mean(norms)), floor) or 1.0
-        self.q = self.scale * (norms + self.constant * p.weights)
+        with np.errstate(over="ignore"):
+            self.q = self.scale * (norms + self.constant * p.weights)
+        p.check_constants(self.q)
         # a row without numbers, of a loss that is not smooth: one step takes it to its bound
         self.L = np.maximum(self.q + p.loss.gamma, 1e-100)
         theta = (0.0, 0.0, p.loss.gamma, *p.loss.domain) if self.logistic else p.loss.theta

@@ -66,7 +66,7 @@ class DualAscent:
     ) -> CoordinateRun:
         """Begin at x (or w, in the primal)."""
         coordinates = Coordinates(problem, at)
-        iterate = SDCA(coordinates.form, coordinates.x0)
+        iterate = SDCA(coordinates.form, coordinates.take_start())
         return _DualAscentRun(coordinates, iterate, 1.0, target, rng)
 
 

@@ -51,7 +51,7 @@ class AdaptiveMethod:
         first = 1.0 if at.mu is None or not problem.dual_form else math.sqrt(at.mu)
         iterate = Adaptive(
             coordinates.form,
-            coordinates.x0,
+            coordinates.take_start(),
             coordinates.sampled,
             coordinates.mu,
             first,
