@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from erm_problems import data, problem
 from test_newton import one_hot
 
-from apcg import ERM, certificate, losses, penalties, solve
+from apcg import ERM, losses, penalties, solve
+from apcg.certificate import certify
 from apcg.methods.base import Budget, Method, Target
 from apcg.methods.interior import Interior, InteriorRun
 from apcg.points import Start
@@ -17,8 +18,7 @@ LOSSES = [losses.Hinge(), losses.EpsilonInsensitive(0.1), losses.EpsilonInsensit
 
 
 def look(p, point):
-    x = p.balance(point.x) if p.intercept else point.x
-    return certificate.of_pair(p, point.w, x, point.b)
+    return certify(p, point.bare())
 
 
 def run(p, tol=1e-9, made=None):
