@@ -83,6 +83,8 @@ class InteriorRun:
     """
 
     side = "primal"
+    #: whether no step leads anywhere any more: rounding has won
+    stuck = False
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class InteriorRun:
         self._s = np.broadcast_to(rows.weights, rows.n)
         self._g, self._h = _pieces(problem, rows)
         self._begin()
-        self._cost, self._counted, self._stuck = 0.0, 0, False
+        self._cost, self._counted = 0.0, 0
 
     def _begin(self) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
@@ -122,7 +124,7 @@ class InteriorRun:
     def advance(self, budget: Budget) -> Work:
         """Steps until the gap is predicted to pass, or the budget is spent."""
         first = self._cost
-        while not (self._stuck or budget.expired or self._cost - first >= budget.passes):
+        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
             if self._passes() and not budget.fixed:
                 break
             self._step()
@@ -199,7 +201,7 @@ class InteriorRun:
         t = self._longest(da, dsigma, dxi, self._tuning.part)
         self._cost += 2.5
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
-            self._stuck = True  # rounding has won
+            self.stuck = True
             return
         self._w, self._z = self._w + t * dw, self._z + t * dz
         self._a += t * da
