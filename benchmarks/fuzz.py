@@ -263,7 +263,11 @@ def random_penalty(rng, d):
         (penalties.L2(vector), (0.0, vector, -inf, inf), {}),
         (penalties.L2(2.5), (0.0, 2.5, -inf, inf), {}),
         ("elasticnet", (ratio, 1 - ratio, -inf, inf), {"l1_ratio": ratio}),
-        (penalties.ElasticNet(vector, ratio), (vector * ratio, vector * (1 - ratio), -inf, inf), {}),
+        (
+            penalties.ElasticNet(vector, ratio),
+            (vector * ratio, vector * (1 - ratio), -inf, inf),
+            {},
+        ),
         ("l1", (1.0, 0.0, -inf, inf), {}),
         (penalties.L1(vector), (vector, 0.0, -inf, inf), {}),
         (penalties.Box(-vector, 2 * vector), (0.0, 0.0, -vector, 2 * vector), {}),
@@ -449,7 +453,9 @@ class Fuzz:
         except Exception as error:
             signal.setitimer(signal.ITIMER_REAL, 0)
             where = traceback.extract_tb(error.__traceback__)[-1]
-            self.wrong(type(error).__name__, seed, f"{text}: {error} at {where.filename}:{where.lineno}")
+            self.wrong(
+                type(error).__name__, seed, f"{text}: {error} at {where.filename}:{where.lineno}"
+            )
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return None
@@ -501,7 +507,7 @@ class Fuzz:
             self.wrong("primal", seed, f"{text}: {r.primal} is {P}, room {float(room):.1e}")
         if D is not None and not abs(D - r.dual) <= room:
             self.wrong("dual", seed, f"{text}: {r.dual} is {D}, room {float(room):.1e}")
-        if D is not None and r.converged and not P - D <= tol * abs(P) + room:
+        if D is not None and r.converged and not tol * abs(P) + room >= P - D:
             self.wrong("not converged", seed, f"{text}: gap {float((P - D) / abs(P)):.2e}")
         if r.gap < -room:
             self.wrong("negative gap", seed, f"{text}: {r.gap}, room {float(room):.1e}")
