@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -397,6 +398,8 @@ def random_start(rng, problem, name, before):
 
 
 class Fuzz:
+    """The problems solved so far, and what was wrong with them."""
+
     def __init__(self, only):
         self.only = only
         self.problems = self.solves = self.converged = 0
@@ -486,7 +489,8 @@ class Fuzz:
         alphas = 10 ** rng.uniform(-6, 1, 4)
         for name in registry.fitting(problem):
             text = f"path by {name} of {about}"
-            found = self.guarded(lambda: path(problem, alphas, name, **options), seed, text)
+            call = partial(path, problem, alphas, name, **options)
+            found = self.guarded(call, seed, text)
             for alpha, r in zip(alphas, found or [], strict=False):
                 self.solves += 1
                 self.check(case, r, options["tol"], alpha, seed, f"{text}, alpha={alpha}")

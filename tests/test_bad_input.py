@@ -12,7 +12,7 @@ import pytest
 import scipy
 import scipy.sparse as sp
 
-from apcg import functions, minimize, penalties
+from apcg import ERM, functions, minimize, penalties, solve
 from apcg.methods import registry
 from apcg.points import Start
 
