@@ -120,3 +120,16 @@ def test_it_is_a_method():
     assert not linear.holds(problem("logistic"))
     assert quadratic.holds(problem("hinge"))
     assert not quadratic.holds(problem("hinge", "elasticnet"))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("options", [{}, {"check_every": 1}, {"time_limit": 1e-9}])
+@pytest.mark.parametrize("method", ["interior", "auto"])
+def test_a_tolerance_of_zero_ends(method, options, intercept):
+    """mu stops falling where the gap is rounding, and a run without passes ends in time."""
+    p = problem("hinge", n=80, d=6, intercept=intercept)
+    r = solve(p, method, tol=0, max_epochs=2000, random_state=0, **options)
+    assert np.isfinite(r.gap)
+    if not options:
+        assert r.status.code in ("converged", "precision", "max_epochs")
+        assert r.gap <= 1e-12 * r.primal

@@ -228,3 +228,24 @@ def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
     copied._open()  # all rows again, which the copy has not
     assert copied.setup.working is copied.setup.arrays
     drive(p, copied)
+
+
+def test_start_without_intercept_of_one_weight():
+    """All weight on one class: the best constant is infinite, and no intercept asks for it."""
+    X = np.array([[1.0, 2.0], [0.5, -1.0], [0.3, 0.1]])
+    p = ERM(X, [1, -1, -1], "logistic", alpha=0.1, sample_weight=[1.0, 0.0, 0.0])
+    assert solve(p, "dual", random_state=0).converged
+    p = ERM(X, [1, -1, -1], "logistic", alpha=0.1, sample_weight=[1.0, 1e-18, 0.0], intercept=True)
+    assert np.isfinite(solve(p, "dual", max_epochs=50, random_state=0).gap)
+
+
+def test_an_optimum_of_zero():
+    """P = 0 at the optimum: no share of it can be waited for."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 30))
+    p = ERM(X, 1e-3 * X[:, 0], losses.EpsilonInsensitive(2.5), alpha=1e-3)
+    for seed in range(5):
+        x0 = np.random.default_rng(seed).uniform(-1, 1, 150)
+        r = solve(p, "dual", x0=x0, tol=1e-7, max_epochs=400, random_state=0)
+        assert r.converged
+        assert r.primal == 0

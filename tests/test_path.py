@@ -121,3 +121,12 @@ def test_a_warm_start_goes_on_with_the_root_of_the_last_mu():
     r = solve(p, tol=1e-3, random_state=0)
     again = solve(p, tol=1e-9, max_epochs=0, x0=r, random_state=0)
     assert again.trace["mu"][0] == pytest.approx(r.mu**0.5)
+
+
+@pytest.mark.parametrize("method", ["auto", "apcg", "dual", "newton"])
+def test_answers_at_the_bounds_with_an_intercept(method):
+    """The slopes of logistic x = 0 are infinite: nothing can be said ahead, and nothing fails."""
+    rng = np.random.default_rng(0)
+    p = ERM(rng.standard_normal((4, 3)), [1, -1, 1, -1], "logistic", "l2", intercept=True)
+    found = path(p, [1, 0.1, 0.01, 0.001], method, max_epochs=0, random_state=0)
+    assert [r.status.code for r in found] == ["max_epochs"] * 4

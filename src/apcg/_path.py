@@ -110,9 +110,12 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
         x_of, s = problem.loss.dual_of, problem.weights
         ahead = [x_of(g.sum("slopes"), None, s) for g in guesses[-4:]]
     x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
-    for new in map(problem.balance, ahead) if problem.intercept else ahead:
-        if np.isfinite(new).all() and (value := problem.dual(new)) > best:
-            x, best = new, value
+    for new in ahead:
+        if not np.isfinite(new).all():  # of slopes that are infinite
+            continue
+        balanced = problem.balance(new) if problem.intercept else new
+        if (value := problem.dual(balanced)) > best:
+            x, best = balanced, value
     answer = last.answer
     return Start(x, w, answer.intercept, answer.mu, answer.side)
 

@@ -12,7 +12,7 @@ from .judge import Judge
 from .loop import Options, Outcome, run
 from .methods import registry
 from .methods.apcg import Algorithm5
-from .methods.base import Method, Run, Target
+from .methods.base import Method, Run, Target, check_dual_start
 from .points import Certificate, Point, Start
 from .result import Solution, Status
 
@@ -90,6 +90,7 @@ def solve(
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
+    registry.check_run(chosen, stepping)
     judge = Judge(problem, stepping, options.tol)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None or options.verbose
@@ -123,17 +124,32 @@ def _start(problem: ERM, method: Method, x0: Any) -> Start:
     """Where to start. A plain array is x if the method works on the dual, else w."""
     if x0 is None:
         return Start()
+    side = getattr(method, "side", "dual" if problem.dual_form else "primal")
     if isinstance(x0, Solution):
         same = x0.method == method.name  # then it goes on as it ended
-        x0 = Start(x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None)
+        known = Start(x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None)
+        return _checked(problem, known, feasible=side == "dual")  # of another loss w may still do
     if isinstance(x0, Start):
-        if x0.w is not None:
-            validate.vector(x0.w, problem.d, "w of x0", each="column of X")
-        if x0.x is not None:
-            validate.vector(x0.x, problem.n_samples, "x of x0", each="row of X")
-        return x0
-    side = getattr(method, "side", "dual" if problem.dual_form else "primal")
-    return Start(x=x0) if side == "dual" else Start(w=x0)
+        return _checked(problem, x0)
+    return _checked(problem, Start(x=x0) if side == "dual" else Start(w=x0), "x0")
+
+
+def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> Start:
+    """The start with its arrays as vectors, or an error that says what it must be."""
+    w, x, b, mu = at.w, at.x, at.b, at.mu
+    if w is not None:
+        w = validate.vector(w, problem.d, name or "w of x0", each="column of X")
+    if x is not None:
+        x = validate.vector(x, problem.n_samples, name or "x of x0", each="row of X")
+        if feasible:
+            check_dual_start(problem, x)
+    if b is not None:
+        b = validate.number(b, "b of x0")
+    if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
+        mu = validate.number(mu, "mu of x0", low=0.0)
+    if at.side is not None:
+        validate.choice(at.side, "side of x0", ("dual", "primal"))
+    return Start(x, w, b, mu, at.side)
 
 
 def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:

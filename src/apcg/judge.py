@@ -31,7 +31,7 @@ class Judge:
         """One look."""
         point = self.run.point()
         found = certify_enough(self.problem, point, self.tol)
-        exhausted = self._stall.saw(found, self.side)
+        exhausted = self._stall.saw(found, self.side) or bool(getattr(self.run, "stuck", False))
         if self._stall.drifted and not found.exact:
             found = certify(self.problem, point.bare())  # exact: tells the method to refresh
         return Check(
@@ -77,14 +77,14 @@ class Stall:
             self._begin()
             self._side = side
         self._looks += 1
-        self._rises += found.gap > self._last
+        self._rises += found.gap >= self._last
         self._last = found.gap
         if found.gap < 0.9 * self._best:
             self._best, self._best_at, self._rises = found.gap, self._looks, 0
         scale = abs(found.primal) + abs(found.dual)
         since = self._looks - self._best_at
         stuck = since > max(PATIENCE, self._looks // 2)
-        # Rounding goes up as often as down; what is only slow goes down.
+        # Rounding goes up as often as down, or stays; what is only slow goes down.
         stalled = stuck and self._rises > since // 4
         self.drifted = stuck and not self._refreshed
         if self.drifted:

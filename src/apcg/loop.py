@@ -156,6 +156,7 @@ class _Loop:
     ) -> None:
         self.method, self._look, self.options, self.target = method, look, options, target
         self.epoch = 0
+        self.advanced = False
         self.errors = np.geterr()  # the user's, for the callback
         self.start = time.perf_counter()
         limit = options.time_limit
@@ -180,9 +181,11 @@ class _Loop:
         while True:
             budget = Budget(due - self.epoch, every is not None, self.deadline)
             work = self.method.advance(budget)
+            self.advanced = True
             self.epoch += work.passes
             self.bar.update(work.passes)
-            if every is None or self.epoch >= due or budget.expired:
+            stuck = getattr(self.method, "stuck", False)
+            if every is None or self.epoch >= due or budget.expired or stuck:
                 return
             self.method.seen(self._look().certificate)
 
@@ -212,7 +215,7 @@ class _Loop:
             ("converged", reached),
             ("precision", check.exhausted),
             ("callback", asked),
-            ("time_limit", late and self.epoch > 0),
+            ("time_limit", late and self.advanced),
             ("max_epochs", self.epoch >= self.options.max_epochs),
         ):
             if holds:

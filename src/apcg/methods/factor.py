@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -28,7 +30,8 @@ class Factor:
         H *= self._scale[:, None]
         self.jitter = 0.0
         least = _ROUNDING * len(H)
-        while not self._factor(H, least):
+        # an H that is not finite has no factor: then `solve` gives what is not finite either
+        while math.isfinite(self.jitter) and not self._factor(H, least):
             self.jitter = max(100 * self.jitter, 10 * least)
             np.fill_diagonal(H, 1 + self.jitter)
 

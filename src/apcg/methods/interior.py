@@ -54,6 +54,8 @@ class Tuning:
     enough: float = 0.5
     #: and the dual variables are balanced to this part of the gap, for a free intercept
     balance: float = 0.01
+    #: smaller relative gaps are below rounding: mu would fall on, to 0
+    finest: float = 1e-16
     #: a step that ends so near is none
     least_step: float = 1e-10
     #: no factor is made of an intercept without curvature: so much, at least
@@ -83,6 +85,8 @@ class InteriorRun:
     """
 
     side = "primal"
+    #: whether no step leads anywhere any more, because rounding has won
+    stuck = False
 
     def __init__(
         self,
@@ -108,7 +112,7 @@ class InteriorRun:
         self._s = np.broadcast_to(rows.weights, rows.n)
         self._g, self._h = _pieces(problem, rows)
         self._begin()
-        self._cost, self._counted, self._stuck = 0.0, 0, False
+        self._cost, self._counted = 0.0, 0
 
     def _begin(self) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
@@ -122,7 +126,7 @@ class InteriorRun:
     def advance(self, budget: Budget) -> Work:
         """Steps until the gap is predicted to pass, or the budget is spent."""
         first = self._cost
-        while not (self._stuck or budget.expired or self._cost - first >= budget.passes):
+        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
             if self._passes() and not budget.fixed:
                 break
             self._step()
@@ -143,8 +147,9 @@ class InteriorRun:
         return Point(w=self._w[:d].copy(), x=x, b=b)
 
     def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run: aim lower, if it should have."""
+        """A look that did not end the run: aim lower, if it should have and can."""
         if self._passes():
+            self.stuck = self.stuck or self._aim <= self._tuning.finest
             self._aim *= 0.1
 
     def _passes(self) -> bool:
@@ -152,11 +157,11 @@ class InteriorRun:
         d, short = self._rows.d, self._short()
         value = float(np.sum(self._s * np.maximum(self._h - self._g * self._z, 0.0)))
         value += 0.5 * float(np.dot(self._ridge, self._w * self._w))
-        aim = self._tuning.enough * self._aim * value
+        wanted = max(self._aim, self._tuning.finest) * value
         off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
-        if self._problem.intercept and abs(short[-1]) > self._tuning.balance * self._aim * value:
+        if self._problem.intercept and abs(short[-1]) > self._tuning.balance * wanted:
             return False
-        return self._mu() * 2 * self._a.size + off <= aim
+        return self._mu() * 2 * self._a.size + off <= self._tuning.enough * wanted
 
     def _mu(self) -> float:
         """The mean of a sigma and (s - a) xi."""
@@ -176,6 +181,9 @@ class InteriorRun:
         """Mehrotra's predictor and corrector."""
         room = self._room
         theta = self._sigma / self._a + self._xi / room
+        if not (np.isfinite(theta).all() and theta.all()):
+            self.stuck = True
+            return
         made = self._factor((1 / theta).sum(axis=0))
         short, miss = self._short(), self._h - self._g * self._z - self._xi + self._sigma
         mu = self._mu()
@@ -199,7 +207,7 @@ class InteriorRun:
         t = self._longest(da, dsigma, dxi, self._tuning.part)
         self._cost += 2.5
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
-            self._stuck = True  # rounding has won
+            self.stuck = True
             return
         self._w, self._z = self._w + t * dw, self._z + t * dz
         self._a += t * da

@@ -320,7 +320,8 @@ class LeanRun:
         c = 0.0
         if est > 0 and math.isfinite(self.estimates[middle - 1]):
             c = math.log(self.estimates[middle - 1] / est) / (count - middle)
-        left = math.log(est / self._wanted()) / c if c > 0 else math.inf
+        wanted = self._wanted()  # 0 if P is
+        left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
         if left > t.patience:
             mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
             self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)

@@ -147,8 +147,9 @@ class Setup:
     def start(self, at: Start) -> tuple[Vector, float]:
         """a and b to start from."""
         p = self.problem
-        b = at.b if at.b is not None else self._first_b()
-        b = b if p.intercept else 0.0
+        b = 0.0
+        if p.intercept:
+            b = at.b if at.b is not None else self._first_b()
         if at.x is not None:
             return self.inside(at.x / np.where(p.weights > 0, p.weights, 1.0)), b
         if at.w is not None:
@@ -164,7 +165,8 @@ class Setup:
         """The best constant prediction, or about that."""
         p = self.problem
         mean = float(np.mean(p.weights * p.y)) * p.n_samples / p.n
-        if self.logistic:
+        if self.logistic:  # of weights that differ by more than rounding the mean may be 1
+            mean = min(max(mean, -1 + 1e-9), 1 - 1e-9)
             return math.log1p(mean) - math.log1p(-mean)
         return mean
 

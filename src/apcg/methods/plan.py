@@ -269,7 +269,10 @@ class PlanRun:
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
-        if self._on_kept_rows:  # the rows left out were not at rest after all
+        stuck = bool(getattr(self._run, "stuck", False))
+        if stuck:  # it would be again
+            self._watch = None
+        if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._on_kept_rows = False
             at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
             self._run = Lean().start(self.problem, at, self.target, self._rng)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._validation import choice
 from ..erm import ERM
 from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
-from .base import Method, unmet
+from .base import Method, Need, unmet
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -58,6 +60,23 @@ def _check(method: Method) -> None:
         raise TypeError(
             f"a method must have name, needs and start; {method!r} has no {', '.join(missing)}. "
             "apcg.methods.base says what each is."
+        )
+    if isinstance(method, type) and getattr(method.start, "__self__", None) is None:
+        raise TypeError(f"method must be an object, got the class; take {method.__name__}().")
+    if not isinstance(method.name, str):
+        raise TypeError(f"the name of a method must be a string, got {method.name!r}.")
+    needs = method.needs
+    if not isinstance(needs, tuple | list) or not all(isinstance(need, Need) for need in needs):
+        raise TypeError(f"needs of method {method.name!r} must be a tuple of Need.")
+
+
+def check_run(method: Method, run: Any) -> None:
+    """Raise if what `start` gave is not a run."""
+    missing = [part for part in ("advance", "point", "seen") if not hasattr(run, part)]
+    if missing:
+        raise TypeError(
+            f"start of method {method.name!r} must give a run with advance, point and seen; got "
+            f"{type(run).__name__}, which has no {', '.join(missing)}."
         )
 
 

@@ -1,0 +1,53 @@
+"""Starts that no method takes, and objects that are no methods."""
+
+import numpy as np
+import pytest
+
+from apcg import ERM, solve
+from apcg.methods import registry
+from apcg.points import Start
+
+
+@pytest.mark.parametrize("method", registry.names())
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"x": np.full(6, 50.0)}, "dual feasible"),
+        ({"x": np.full(6, 50.0), "w": np.zeros(2)}, "dual feasible"),
+        ({"x": np.full(6, np.nan)}, "NaN"),
+        ({"x": np.zeros(5)}, "x of x0"),
+        ({"w": np.full(2, np.nan)}, "NaN"),
+        ({"w": np.zeros(3)}, "w of x0"),
+        ({"w": np.zeros(2), "b": np.nan}, "b of x0"),
+        ({"mu": -1.0}, "mu of x0"),
+        ({"side": "up"}, "side of x0"),
+    ],
+)
+def test_every_method_refuses_a_bad_start(method, start, message):
+    loss = "hinge" if method == "interior" else "smoothed_hinge"
+    X = np.arange(12.0).reshape(6, 2)
+    p = ERM(X, [1, -1, 1, -1, 1, -1], loss, alpha=0.1, intercept=True)
+    with pytest.raises(ValueError, match=message):
+        solve(p, method, x0=Start(**start))
+
+
+def test_interior_refuses_a_bad_array():
+    p = ERM(np.eye(2), [1, -1], "hinge", alpha=0.1)
+    for bad in ([50.0, 0.0], [0.0], [np.nan, 0.0]):
+        with pytest.raises(ValueError, match="x0"):
+            solve(p, "interior", x0=bad)
+
+
+class _Empty:
+    name, needs = "empty", ()
+
+    def start(self, *args):
+        return None
+
+
+def test_methods_that_are_none():
+    p = ERM(np.eye(2), [1, -1], "hinge", alpha=0.1)
+    with pytest.raises(TypeError, match="advance, point and seen"):
+        solve(p, _Empty())
+    with pytest.raises(TypeError, match=r"take Auto\(\)"):
+        solve(p, type(registry.find("auto")))
