@@ -63,7 +63,8 @@ def not_much_worse(p, factor=1.25, slack=3):
         assert own.epochs <= factor * best.epochs + slack
         assert solve(p, max_epochs=BUDGET, random_state=0).converged
     else:
-        assert solve(p, max_epochs=BUDGET, random_state=0).gap <= 1.1 * best.gap
+        # a factor of Newton's method counts as tens of passes, and takes the time of few
+        assert solve(p, max_epochs=10 * BUDGET, random_state=0).gap <= 1.1 * best.gap
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)

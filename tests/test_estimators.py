@@ -140,7 +140,7 @@ def test_two_fits_at_once_give_what_one_after_the_other_gives(cancer):
 
 def test_no_convergence_is_a_warning_that_helps(cancer):
     with pytest.warns(ConvergenceWarning, match=r"gap is .* after 2 passes.*Raise max_epochs"):
-        APCGClassifier(alpha=1e-6, max_epochs=2).fit(*cancer)
+        APCGClassifier(alpha=1e-6, max_epochs=2, method="dual").fit(*cancer)
     with pytest.warns(ConvergenceWarning, match=r"3 of 3 problems.* for class"):
         APCGClassifier(alpha=1e-6, max_epochs=2).fit(cancer[0], np.arange(569) % 3)
 
@@ -303,7 +303,8 @@ def test_callbacks_of_scikit_learn(cancer):
         def teardown(self, estimator, context):
             seen.append("teardown")
 
-    m = APCGClassifier(alpha=1e-4, random_state=0).set_callbacks(Recorder()).fit(X, y)
+    m = APCGClassifier(alpha=1e-4, method="dual", random_state=0).set_callbacks(Recorder())
+    m.fit(X, y)
     assert (seen[0], seen[-1]) == ("setup", "teardown")
     passes = [f for s in seen if s not in ("setup", "teardown") for n, f in [s] if n == "pass"]
     assert len(passes) == 5

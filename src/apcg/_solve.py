@@ -98,12 +98,17 @@ def solve(
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)
-    status = outcome.status
+    return _solution(chosen, stepping, outcome, final, options.tol)
+
+
+def _solution(
+    method: Method, stepping: Run, outcome: Outcome, final: Certificate, tol: float
+) -> Solution:
+    """The answer, with a status that fits it."""
+    status, trace = outcome.status, outcome.trace
     # what came after the loop may have reached what the loop did not
-    ended = ("max_epochs", "precision", "time_limit")
-    if status.code in ended and final.relative <= options.tol:
-        status = Status.of("converged", outcome.epochs, final.relative, options.tol)
-    trace = outcome.trace
+    if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
+        status = Status.of("converged", outcome.epochs, final.relative, tol)
     return Solution(
         w=final.w,
         x=final.x,
@@ -113,7 +118,7 @@ def solve(
         epochs=outcome.epochs,
         seconds=outcome.seconds,
         trace=trace,
-        method=chosen.name,
+        method=method.name,
         side=outcome.best.side,
         mu=float(trace["mu"][-1]) if len(trace) else float(getattr(stepping, "mu", math.nan)),
         intercept=final.b,

@@ -25,6 +25,7 @@ class Rows:
     ) -> None: ...
 
 class Tally:
+    def __init__(self) -> None: ...
     low: float
     high: float
     least: float

@@ -68,7 +68,7 @@ class NewtonRun:
         self._gradient = np.empty(0)
         self._solved: Vector | None = None  # w by one factor, not yet looked at
         self._moved = False
-        self._own, self._counted = 0.0, 0
+        self._own, self._counted, self._steps = 0.0, 0, 0
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -220,7 +220,9 @@ class NewtonRun:
         rows, tuning, at, before = self._rows, self._tuning, self._at, self._gap()
         value, bend = at.value, at.bend
         enough = tuning.enough * self._aim * abs(value)
-        for _ in range(tuning.attempts):
+        self._steps += 1
+        early = self._steps <= tuning.early
+        for _ in range(tuning.attempts if early else 1):
             way, dz = self._hessian.solve(-self._gradient, bend, enough, budget)
             slope = float(np.dot(self._gradient, way))
             whole = rows.trial(at, way, dz)
@@ -229,7 +231,8 @@ class NewtonRun:
                 break
             bend = other
         self._moved = True
-        new = rows.move(at, way, dz, slope, tuning.flat, whole) if slope < 0 else None
+        flat = tuning.flat if early else tuning.flatter
+        new = rows.move(at, way, dz, slope, flat, whole) if slope < 0 else None
         if new is None:
             self._restore(at.w)
             return self._hessian.distrust()
