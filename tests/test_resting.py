@@ -27,7 +27,7 @@ def run(p, **options):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AdaptiveRun, "sweep", sweep)
-        return solve(p, random_state=0, **options), np.array(sizes)
+        return solve(p, "adaptive", random_state=0, **options), np.array(sizes)
 
 
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "logistic", "hinge"])
@@ -111,7 +111,7 @@ def test_an_epoch_has_as_many_nonzeros_as_the_data():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Adaptive, "epoch", epoch)
-        r = solve(p, tol=1e-9, max_epochs=300, check_every=1, random_state=0)
+        r = solve(p, "adaptive", tol=1e-9, max_epochs=300, check_every=1, random_state=0)
     assert r.epochs == len(work)
     assert np.abs(np.array(work) / X.nnz - 1).max() < 0.1
 
