@@ -90,7 +90,11 @@ BAD = [
     (lambda: solve(ERM(D, Y), max_epochs=1.5), TypeError, "max_epochs must be an integer"),
     (lambda: solve(ERM(D, Y), check_every=0), ValueError, "check_every must be at least 1, got 0"),
     (lambda: solve(ERM(D, Y), sampling="cyclic"), ValueError, "sampling must be one of"),
-    (lambda: solve(ERM(D, Y), x0=np.zeros(3)), ValueError, "x0 must have length 40, got length 3"),
+    (
+        lambda: solve(ERM(D, Y), x0=np.zeros(3)),
+        ValueError,
+        "x0 must have length 40 (one entry for each row of X), got length 3",
+    ),
     (lambda: solve(ERM(D, Y), "apcg", mu=2), ValueError, "mu must be in [0, 1], got 2"),
     (lambda: solve(ERM(D, Y), "sdca", mu=0.1), ValueError, 'parameter of method "apcg" only'),
     (lambda: solve(ERM(D, Y, "hinge"), "afg"), ValueError, "needs a smooth loss"),

@@ -72,5 +72,6 @@ def test_auto_against_sdca_and_apcg_on_random_problems():
         if arrived:
             ratios.append(auto.epochs / min(arrived))
     assert len(ratios) > 40
-    assert np.mean(np.array(ratios) <= 1.25) >= 0.9
-    assert max(ratios) <= 4
+    # a factor of Newton's method counts as many passes on such small dense problems
+    assert np.mean(np.array(ratios) <= 1.25) >= 0.75
+    assert np.exp(np.mean(np.log(ratios))) <= 0.6

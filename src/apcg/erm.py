@@ -329,9 +329,6 @@ class ERM:
         x = self.loss.dual_of(z, self.y, self.weights)
         x = self._balance(x) if self.intercept else x
         v = self._combine(x)
-        x = self.loss.dual_of(z, self.y, self.weights)
-        x = self.balance(x) if self.intercept else x
-        v = self.combine(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
             if slack > 1:  # a g of the user's may never be content; 0 is feasible

@@ -35,6 +35,8 @@ class Rates:
     loss: float = 15.0
     #: a row in a step of the interior point method, besides its numbers
     interior_row: float = 60.0
+    #: a sweep of the dual methods that `auto` takes, besides its steps: Python, a kernel call
+    call: float = 50_000.0
     #: a look, besides all that: Python
     look: float = 50_000.0
 

@@ -64,9 +64,9 @@ class PlanTuning:
     earliest: float = 0.5
     #: The rest of the dual must take so many times longer: Newton's steps may be twice as many.
     margin: float = 2.0
-    #: The interior point method needs so many samples for each feature, ...
+    #: With so many samples for each feature the interior point method takes the place of momentum.
     interior_tall: float = 5.0
-    #: ... at most so many features, ...
+    #: It needs at most so many features, ...
     interior_widest: int = 1000
     #: ... and this share of its cost spent before: without, it came too early (395 ms, not 83).
     interior_earliest: float = 0.3
@@ -82,8 +82,7 @@ class PlanTuning:
 
 def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     """Whether the interior point method is for this problem: its loss, and few enough features."""
-    few = problem.d <= tuning.interior_widest and problem.n >= tuning.interior_tall * problem.d
-    return few and unmet(Interior(), problem) is None
+    return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
 
 class Watch:
@@ -97,7 +96,7 @@ class Watch:
         self.problem, self._tuning, self._max = problem, tuning, target.max_passes
         self._tol = max(target.tol, tuning.finest)
         self._seen: list[tuple[int, float]] = []
-        self._pass = costs.sweep(problem)
+        self._pass = costs.sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(Newton(), problem) is None:
@@ -190,7 +189,8 @@ class Auto:
         if fits and (at.side == "primal" or self._is_tall(problem)):
             return Newton()
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
-        if "newton" not in self.without and interior_applies(problem, self.tuning):
+        tall = problem.n >= self.tuning.interior_tall * problem.d
+        if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
             left_out.add("momentum")  # the interior point method is there for what is slow
         lean = Lean(tuple(left_out))
         if "dual" not in self.without and unmet(lean, problem) is None:
