@@ -29,7 +29,8 @@ def test_many_features_and_easy_problems_stay_in_the_dual():
 
 
 @pytest.mark.parametrize(
-    ("loss", "penalty"), [("hinge", "l2"), ("logistic", "l1"), ("huber", "elasticnet")]
+    ("loss", "penalty"),
+    [("logistic", "l1"), ("huber", "elasticnet"), ("epsilon_insensitive", "elasticnet")],
 )
 def test_where_newton_does_not_apply_it_is_never_chosen(loss, penalty):
     p = problem(loss, penalty, 1e-5)
@@ -75,3 +76,18 @@ def test_auto_against_sdca_and_apcg_on_random_problems():
     # a factor of Newton's method counts as many passes on such small dense problems
     assert np.mean(np.array(ratios) <= 1.25) >= 0.75
     assert np.exp(np.mean(np.log(ratios))) <= 0.6
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_the_interior_point_method_ends_what_sweeps_do_not(loss, intercept):
+    """Noisy labels and a tiny lambda: 1,000 plain passes are not enough."""
+    X, y = one_hot(400)
+    p = ERM(X, y, loss, alpha=1e-6, intercept=intercept)
+    r = solve(p, tol=1e-9, random_state=0)
+    assert r.converged
+    assert r.side == "primal"
+    assert r.gap == pytest.approx(p.gap(r.x, r.w, r.intercept if intercept else None), abs=1e-15)
+    plain = solve(p, "dual", tol=1e-9, random_state=0)
+    assert not plain.converged or plain.epochs > 100
+    assert r.primal <= plain.primal * (1 + 1e-9)
