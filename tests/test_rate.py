@@ -61,6 +61,13 @@ def test_mu_grows_after_patience_if_momentum_limits_the_rate():
         assert other.mu <= 0.01
 
 
+def test_patience_is_not_endless():
+    """Seven windows that momentum limits are enough for more of it, whatever the constant is."""
+    rate = Rate(0.01, 1e-6, 1.0, T)
+    feed(rate, 0.1, 7)
+    assert rate.mu > 0.01
+
+
 def test_a_rise_of_f_restarts_with_a_larger_mu():
     rate = Rate(0.01, 1e-6, 1.0, T)
     assert feed(rate, -0.1, 1) == 1

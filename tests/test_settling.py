@@ -68,6 +68,7 @@ def test_only_what_z_has_reached_is_placed():
     assert settled(0.0)
     assert settled(0.9 * SettlingTuning.remaining)
     assert not settled(1.5 * SettlingTuning.remaining)
+    assert not settled(0.9)  # z has hardly moved
 
 
 def test_a_short_way_is_tried_alone():
