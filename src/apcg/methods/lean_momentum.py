@@ -23,70 +23,18 @@ import numpy as np
 from .._kernels import lean_momentum as kernel
 from .._kernels.lean import Plain, Tally
 from .._validation import Index, Vector
+from .adaptive.rate import Rate, RateTuning
 from .lean_setup import Setup
 
-#: The rule for mu-hat, with the constants of `auto`.
-WINDOW, SAFE, LIMITED, PATIENCE = 0.2, 0.9, 1.15, 3
-SHRINK, STEEPEST, GENTLE, RAISE = 0.5, 16.0, 2.0, 4.0
+#: The rule for mu-hat is that of the adaptive method; here a window is whole sweeps, however short.
+_RATE = RateTuning(fewest=1)
 #: r_i is at most HIGHEST and UNEVEN/sqrt(mu-hat), and 1 if mu-hat is at most FLOOR times mu.
 HIGHEST, UNEVEN, FLOOR = 16, 8.0, 2.0
 CLASSES = 5
 #: The centre of the intercept moves by MOVE sqrt(mu-hat) of the way, at most all of it.
 MOVE = 2.0
-#: Where no mu is known mu-hat stops here.
-LEAST = 1e-10
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
 FOLD_AT = 1e-4
-
-
-class Rate:
-    """mu-hat, and the values of F since it was set."""
-
-    def __init__(self, mu: float, least: float, value: float) -> None:
-        self.least = min(max(least, LEAST), 1.0)
-        self.mu = max(mu, self.least)
-        self.values = [value]
-        self._sweeps = self._limited = 0
-
-    def due(self) -> bool:
-        """After each sweep: whether a window ends, so that F is to be told."""
-        self._sweeps += 1
-        return self._sweeps >= math.ceil(WINDOW / math.sqrt(self.mu))
-
-    def shift(self, change: float) -> None:
-        """F has changed by so much, not by steps: that is no part of the rate."""
-        self.values = [value + change for value in self.values]
-
-    def tell(self, value: float, highest: int) -> bool:
-        """F at the end of a window; whether to restart. With many visits mu-hat falls gently."""
-        window, self._sweeps = self._sweeps, 0
-        self.values.append(value)
-        values, root = self.values, math.sqrt(self.mu)
-        if values[-1] > values[-2]:
-            self._set(RAISE * self.mu)
-            return True
-        if len(values) > 2:
-            last, before = values[1] - values[2], values[0] - values[1]
-            self.values = values[-1:]
-            if last > 0 and before > 0:
-                self._adjust(math.log(before / last) / window, root, highest)
-        return False
-
-    def _adjust(self, c: float, root: float, highest: int) -> None:
-        limited = SAFE * root <= c <= LIMITED * root
-        self._limited = self._limited + 1 if limited else 0
-        if c <= 0:
-            self._set(self.mu / 2)
-        elif c < SAFE * root:
-            steepest = max(GENTLE, STEEPEST / highest)
-            self._set(max(SHRINK * c * root, self.mu / steepest))
-        elif self._limited == PATIENCE:
-            self._limited = 0
-            self._set(RAISE * self.mu)
-
-    def _set(self, mu: float) -> None:
-        self.mu = min(max(mu, self.least), 1.0)
-        self.values = self.values[-1:]
 
 
 class Momentum:
@@ -118,7 +66,7 @@ class Momentum:
         self.highest = 1
         self._lengths = p.samples.lengths
         self._last = a.copy()
-        self.rate = Rate(mu, p.mu, self._value())
+        self.rate = Rate(mu, p.mu, self._value(), _RATE)
 
     # ---- the point ------------------------------------------------------------------------------
 
@@ -217,7 +165,9 @@ class Momentum:
         """After a sweep: mu-hat, the centre of the intercept."""
         if self.state.s < FOLD_AT:
             self._fold()
-        if self.rate.due() and self.rate.tell(self._value(), self.highest):
+        window_ends = self.rate.left(1) == 1
+        self.rate.stepped(1)
+        if window_ends and self.rate.saw(self._value(), 1, self.highest):
             self._restart()
         if self.setup.constant:
             self._move_centre()
