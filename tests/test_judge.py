@@ -69,8 +69,6 @@ def test_a_certificate_that_would_end_the_run_is_computed_from_the_points():
     check = Judge(p, run, tol=10.0)()
     assert check.certificate.exact
     assert check.gap == pytest.approx(p.gap(run.x), rel=1e-12)
-    loose = Judge(p, run, tol=0.0)()
-    assert not loose.certificate.exact or loose.gap == pytest.approx(p.gap(run.x), rel=1e-12)
 
 
 @pytest.mark.parametrize("method", ["auto", "apcg", "sdca", "afg", "adaptive"])
