@@ -149,12 +149,31 @@ def test_the_table(race):
     assert ratios["nobody", "1e-06"] is None
     text = t.tables([won, lost, nobody], every=True)
     assert t.tables([won, lost, nobody]) == text.split("\n\n### All cells")[0]
+    assert "A free intercept" not in text
     group = "l2, smooth, lambda >= 1e-5"
     assert f"| {group} | 1e-06 | 2 | **2.00** | 8.00 | lost logistic l2 1/n | 50% | 50% |" in text
     losing = text.split("### Cells lost")[1].split("### All cells")[0]
     assert losing.count("lost logistic") == 2
     assert "won" not in losing
     assert "Nobody arrived: nobody logistic l2 1/n to 0.001; nobody" in losing
+
+
+def test_the_price_of_an_intercept(race):
+    """It is no peer, and its geometric mean stands below the summary."""
+    twice, half = (
+        record(
+            name,
+            {"1e-06": {"apcg": seconds, "apcg without intercept": 1.0, "p": 10.0}},
+            targets=("1e-06",),
+            group="intercept",
+        )
+        for name, seconds in (("a", 2.0), ("b", 0.5))
+    )
+    assert [o.peer for o in race.table.outcomes([twice, half])] == ["p", "p"]
+    assert (
+        "A free intercept, to 1e-06: 1.00 times the time without one in 2 cells (geometric mean), "
+        "at most 2.00, on a logistic l2 1/n." in race.table.tables([twice, half])
+    )
 
 
 def test_the_tables_go_into_a_page(race):

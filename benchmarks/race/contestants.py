@@ -19,6 +19,8 @@ from problems import Problem
 PACKAGES = ("apcg", "sklearn", "liblinear", "cyanure", "snapml", "skglm", "celer", "glum")
 #: The name of our contestant in every race.
 OURS = "apcg"
+#: Ours without an intercept, beside it: what one costs. It is no peer.
+OURS_WITHOUT = "apcg without intercept"
 SEED = 0
 #: More passes than anything here needs: tolerances decide.
 MANY = 100_000

@@ -11,11 +11,21 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from contestants import DEFAULT, MANY, SEED, Contestant, Event, certified, ladder
+from contestants import (
+    DEFAULT,
+    MANY,
+    OURS,
+    OURS_WITHOUT,
+    SEED,
+    Contestant,
+    Event,
+    certified,
+    ladder,
+)
 from problems import Problem
 from quadratic import WIDE
 
-PENALISED = "penalised"
+PENALISED, WITHOUT = "penalised", "without"
 #: A cross-validated model must score within two points of the best on rows held out.
 POINTS = 0.02
 FOLDS = 5
@@ -24,7 +34,8 @@ GRID = np.geomspace(1.0, 1e-5, 11)
 
 def with_intercept(p: Problem, packages: tuple[str, ...]) -> Event:
     """Our estimator with the peers of scikit-learn, each at its loosest sufficient tolerance."""
-    entered = [_ours(p, ladder(1.0, 1e-8))] if "apcg" in packages else []
+    steps = ladder(1.0, 1e-8)
+    entered = [_ours(p, steps), _ours(p, steps, intercept=False)] if "apcg" in packages else []
     if "sklearn" in packages:
         entered += _of_scikit_learn(p)
     return _judged(p, tuple(entered))
@@ -44,7 +55,7 @@ def _judged(p: Problem, entered: tuple[Contestant, ...], **options) -> Event:
 
     def optimum(name, limit):
         if name != PENALISED:
-            return [certified(p, limit, intercept=True)]
+            return [certified(p, limit, intercept=name != WITHOUT)]
         ones = np.ones((p.n, 1))
         X = sp.csr_matrix(sp.hstack([p.X, ones])) if sp.issparse(p.X) else np.hstack([p.X, ones])
         return [certified(replace(p, X=X), limit)]
@@ -57,16 +68,19 @@ def _found(model):
     return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
 
 
-def _ours(p: Problem, tolerances) -> Contestant:
+def _ours(p: Problem, tolerances, *, intercept: bool = True) -> Contestant:
     from apcg import APCGClassifier, APCGRegressor
 
     kind = APCGRegressor if p.loss == "squared" else APCGClassifier
 
     def fit(_, tol):
         options = {} if tol is None else {"tol": tol, "max_epochs": MANY}
-        return _found(kind(p.loss, alpha=p.lam, random_state=SEED, **options).fit(p.X, p.y))
+        m = kind(p.loss, alpha=p.lam, fit_intercept=intercept, random_state=SEED, **options)
+        return _found(m.fit(p.X, p.y))
 
-    return Contestant("apcg", fit, tolerances)
+    if intercept:
+        return Contestant(OURS, fit, tolerances)
+    return Contestant(OURS_WITHOUT, fit, tolerances, problem=WITHOUT)
 
 
 def _of_scikit_learn(p: Problem) -> Iterator[Contestant]:
@@ -151,7 +165,7 @@ def _our_search(p: Problem) -> Contestant:
         m = kind(p.loss, penalty=p.penalty, alphas=GRID, cv=FOLDS, random_state=SEED)
         return m.fit(p.X, p.y)
 
-    return Contestant("apcg", fit, DEFAULT)
+    return Contestant(OURS, fit, DEFAULT)
 
 
 def _their_searches(p: Problem) -> Iterator[Contestant]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contestants import OURS, Contestant, Event
+from contestants import OURS, OURS_WITHOUT, Contestant, Event
 
 FORK = multiprocessing.get_context("fork")
 #: A fit is repeated until it has taken so many seconds.
@@ -269,4 +269,4 @@ def _search_all(event: Event, stars, limits: Limits) -> dict[str, Searched]:
 def _is_near(key: tuple[str, float], quick: dict[tuple[str, float], float]) -> bool:
     """Whether a contestant is worth timing: ours, the fast ones, and what is too short to tell."""
     fastest = min(s for (_, target), s in quick.items() if target == key[1])
-    return key[0] == OURS or quick[key] <= FAR * fastest or quick[key] < 0.02
+    return key[0] in (OURS, OURS_WITHOUT) or quick[key] <= FAR * fastest or quick[key] < 0.02

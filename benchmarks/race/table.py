@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contestants import OURS
+from contestants import OURS, OURS_WITHOUT
 
 #: In a page the tables are between these.
 MARKS = ("<!-- race: begin -->", "<!-- race: end -->")
@@ -35,6 +35,7 @@ class Outcome:
     mine: float | None
     peer: str | None
     theirs: float | None
+    without: float | None  # ours without an intercept, where there is one
 
     @property
     def ratio(self) -> float | None:
@@ -69,9 +70,9 @@ def outcome(record: dict[str, Any], target: str) -> Outcome:
         if float(tighter) <= float(target):
             for name, s in seconds.items():
                 best[name] = min(best.get(name, math.inf), s)
-    mine = best.pop(OURS, None)
+    mine, without = best.pop(OURS, None), best.pop(OURS_WITHOUT, None)
     peer = min(best, key=best.__getitem__, default=None)
-    return Outcome(record, target, mine, peer, best.get(peer))
+    return Outcome(record, target, mine, peer, best.get(peer), without)
 
 
 def outcomes(records: list[dict[str, Any]]) -> list[Outcome]:
@@ -121,14 +122,33 @@ def summary(found: list[Outcome]) -> list[str]:
         if not counted:
             continue
         ratios = [o.ratio for o in counted]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         worst = max(counted, key=lambda o: o.ratio)
         won, close = (sum(r <= most for r in ratios) / len(ratios) for most in (1.0, 1.25))
         lines.append(
-            f"| {group} | {_target(target)} | {len(counted)} | **{mean:.2f}** | {_ratio(worst)} "
-            f"| {worst.name} | {won:.0%} | {close:.0%} |"
+            f"| {group} | {_target(target)} | {len(counted)} | **{_mean(ratios):.2f}** "
+            f"| {_ratio(worst)} | {worst.name} | {won:.0%} | {close:.0%} |"
         )
     return lines
+
+
+def price(found: list[Outcome]) -> list[str]:
+    """What a free intercept costs: our time with one over our time without."""
+    lines = []
+    for target in sorted({o.target for o in found}):
+        pairs = [o for o in found if o.target == target and o.mine and o.without]
+        if pairs:
+            ratios = [o.mine / o.without for o in pairs]
+            worst = max(pairs, key=lambda o: o.mine / o.without)
+            lines.append(
+                f"A free intercept, to {_target(target)}: {_mean(ratios):.2f} times the time "
+                f"without one in {len(pairs)} cells (geometric mean), at most {max(ratios):.2f}, "
+                f"on {worst.name}."
+            )
+    return lines
+
+
+def _mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def rows(found: list[Outcome]) -> list[str]:
@@ -155,7 +175,10 @@ def tables(records: list[dict[str, Any]], every: bool = False) -> str:
     found = sorted(outcomes(records), key=lambda o: (o.group, o.target, o.name))
     lost = sorted((o for o in found if o.ratio is not None and o.ratio > 1), key=lambda o: -o.ratio)
     nobody = [f"{o.name} to {o.target}" for o in found if o.ratio is None]
-    parts = ["### By group", *summary(found), "### Cells lost"]
+    parts = ["### By group", *summary(found)]
+    if cost := price(found):
+        parts += ["", *cost]
+    parts += ["### Cells lost"]
     parts += rows(lost) if lost else ["None."]
     if nobody:
         parts += [f"Nobody arrived: {'; '.join(nobody)}."]
