@@ -23,7 +23,7 @@ from cells import GROUPS, Cell, of_all
 from contestants import PACKAGES, left_out
 from measure import Limits, race
 from problems import Missing
-from table import line
+from table import line as in_words
 from threadpoolctl import threadpool_limits
 
 #: A race in a few seconds, on data that needs no files.
@@ -50,11 +50,14 @@ def wanted(a: argparse.Namespace) -> list[Cell]:
 
 
 def done(out: Path) -> set[str]:
-    """The keys of the cells that are in the file."""
+    """The keys of the cells that are in the file; half a line at its end is cut off."""
     if not out.exists():
         return set()
-    with out.open() as file:
-        return {json.loads(text)["key"] for text in file if text.endswith("\n")}
+    text = out.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        out.write_text(whole)
+    return {json.loads(line)["key"] for line in whole.splitlines()}
 
 
 def parsed() -> argparse.Namespace:
@@ -102,7 +105,7 @@ def main() -> None:
             continue
         with a.out.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        print(line(record), flush=True)
+        print(in_words(record), flush=True)
 
 
 if __name__ == "__main__":
