@@ -1,7 +1,6 @@
 """The race: its rules on made-up contestants, its objectives, and one cell from end to end."""
 
 import json
-import math
 import subprocess
 import sys
 import time
@@ -117,6 +116,8 @@ def test_the_first_fit_does_not_count(race):
     c = race.contestants.Contestant("apcg", fit, (1.0,))
     got = race.measure.race(event(race, c), race.measure.Limits(timing=0.1, rounds=1))
     assert all(got["seconds"][target]["apcg"] < 0.1 for target in ("0.001", "1e-06"))
+    assert race.measure.search(event(race, c), c, [1.0], 0.2, warm_up=10.0).tries
+    assert not race.measure.search(event(race, c), c, [1.0], 0.2).tries  # it ends in the first fit
 
 
 def test_the_least_value_that_anybody_found_counts(race):
@@ -130,12 +131,14 @@ def test_the_least_value_that_anybody_found_counts(race):
 
 
 def test_what_never_arrives_is_ended_from_outside(race):
-    stuck = made_up(race, "stuck", lambda tol: 1.0, seconds=0.2)
+    stuck = made_up(race, "stuck", lambda tol: 1.0, seconds=0.3)
     broken = race.contestants.Contestant("broken", lambda _, tol: 1 / 0, (1.0,))
     ours = made_up(race, "apcg", lambda tol: 0.0)
     limits = race.measure.Limits(search=1.0, optimum=1.0, timing=0.1, rounds=1)
-    found = race.measure.search(event(race, stuck), stuck, [1.0], 1.0, math.inf)
+    found = race.measure.search(event(race, stuck), stuck, [1.0], 1.0, warm_up=10.0)
     assert 1 <= len(found.tries) <= 5  # of eight, in 1 s of CPU time
+    found = race.measure.search(event(race, stuck), stuck, [1.0], 30.0, cut=0.1)
+    assert len(found.tries) == 1
     got = race.measure.race(event(race, ours, broken), limits)
     assert got["errors"] == {"broken": "ZeroDivisionError: division by zero"}
     assert "broken" not in got["seconds"]["1e-06"]

@@ -96,8 +96,12 @@ def _cpu_seconds(pid: int) -> float:
 Send = Callable[[Any], None]
 
 
-def in_a_child(work: Callable[[Send], None], limit: float) -> list[Any]:
-    """All that work(send) sends, until it ends or has taken `limit` CPU seconds."""
+def in_a_child(work: Callable[[Send], None], limit: float, first: float = 0.0) -> list[Any]:
+    """All that work(send) sends, until it ends or has taken `limit` CPU seconds.
+
+    Until it sends something it may take `first` seconds, if that is more, and these do not count:
+    what a peer compiles at its first fit can take longer than everything after it.
+    """
     receive, send = FORK.Pipe(duplex=False)
 
     def run() -> None:
@@ -115,11 +119,14 @@ def in_a_child(work: Callable[[Send], None], limit: float) -> list[Any]:
     child = FORK.Process(target=run)
     child.start()
     send.close()
-    got, end = [], time.monotonic() + 6 * limit + 20
+    began, allowed = 0.0, max(first, limit)
+    got, end = [], time.monotonic() + 6 * (first + limit) + 20
     with contextlib.suppress(EOFError):
-        while time.monotonic() < end and _cpu_seconds(child.pid) < limit:
+        while time.monotonic() < end and _cpu_seconds(child.pid) - began < allowed:
             if receive.poll(0.1):
                 got.append(receive.recv())
+                if len(got) == 1:
+                    began, allowed = _cpu_seconds(child.pid), limit
     child.kill()
     child.join()
     return got
@@ -143,8 +150,18 @@ def _timed(contestant: Contestant, prepared: Any, tol: float | None) -> tuple[An
             return answer, spent / count
 
 
-def search(event: Event, c: Contestant, star: list[float] | None, limit: float, cut: float):
-    """Fits of one contestant: every third tolerance, then the two before the first that does."""
+def search(
+    event: Event,
+    c: Contestant,
+    star: list[float] | None,
+    limit: float,
+    cut: float = math.inf,
+    warm_up: float = 0.0,
+) -> Searched:
+    """Fits of one contestant: every third tolerance, then the two before the first that does.
+
+    It is given up when it has taken `limit` CPU seconds, or one fit more than `cut`.
+    """
 
     def work(send) -> None:
         _warm_up(c)
@@ -175,7 +192,7 @@ def search(event: Event, c: Contestant, star: list[float] | None, limit: float, 
             start_at = next((k for k in earlier if reaches(k, target)), first)
 
     found = Searched()
-    for message in in_a_child(work, limit):
+    for message in in_a_child(work, limit, warm_up):
         if isinstance(message, Try):
             found.tries.append(message)
         elif isinstance(message, str):
@@ -256,7 +273,8 @@ def _search_all(event: Event, stars, limits: Limits) -> dict[str, Searched]:
     for c in event.contestants:
         star = stars[c.problem]
         limit = min(limits.search, max(4.0, 10 * HOPELESS * best))
-        found[c.name] = search(event, c, star, limit, max(NEVER_HOPELESS, HOPELESS * best))
+        cut = max(NEVER_HOPELESS, HOPELESS * best)
+        found[c.name] = search(event, c, star, limit, cut, warm_up=limits.search)
         arrived = [
             t.seconds
             for t in found[c.name].tries
