@@ -128,7 +128,9 @@ class Loss:
 
     def dual_of(self, z: Vector, y: Vector | None, s: Vector) -> Vector:
         """x = -s phi'(m), the dual point that belongs to the predictions z."""
-        return np.asarray(-s * self.arrays.derivative(self.argument(z, y)))
+        if y is None:
+            return np.asarray(-s * self.arrays.derivative(z))
+        return np.asarray(self.arrays.duals(z, y, self.margin, s))
 
     def clip(self, x: Vector, s: Vector) -> Vector:
         """The dual feasible point nearest to x: in s times the domain, and 0 where s = 0."""
