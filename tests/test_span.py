@@ -62,20 +62,20 @@ def test_the_optimum(loss, intercept, weighted, alpha):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_takes_it_for_dense_samples_that_are_few_and_long(loss):
     X, y = wide(loss=loss)
-    assert Auto().first(ERM(X, y, loss), Start()).name == "span"
-    assert Auto(("span",)).first(ERM(X, y, loss), Start()).name == "dual"
-    assert Auto().first(ERM(sp.csr_array(X), y, loss), Start()).name == "dual"
-    assert Auto().first(ERM(X[:, :79], y, loss), Start()).name != "span"
-    assert Auto().first(ERM(X, y, loss, "elasticnet"), Start()).name == "adaptive"
+    assert Auto().first(ERM(X, y, loss), Start())[0].name == "span"
+    assert Auto(("span",)).first(ERM(X, y, loss), Start())[0].name == "dual"
+    assert Auto().first(ERM(sp.csr_array(X), y, loss), Start())[0].name == "dual"
+    assert Auto().first(ERM(X[:, :79], y, loss), Start())[0].name != "span"
+    assert Auto().first(ERM(X, y, loss, "elasticnet"), Start())[0].name == "adaptive"
 
 
 def test_many_samples_are_not_worth_it():
     """X X' grows with n^2; a squared loss needs more passes otherwise, and may pay more."""
     X, y = wide(n=400, d=900)
-    assert Auto().first(ERM(X, y, "hinge"), Start()).name == "dual"
-    assert Auto().first(ERM(X, y, "squared"), Start()).name == "span"
+    assert Auto().first(ERM(X, y, "hinge"), Start())[0].name == "dual"
+    assert Auto().first(ERM(X, y, "squared"), Start())[0].name == "span"
     tuning = PlanTuning(span=(1.0, 1.0))
-    assert Auto(tuning=tuning).first(ERM(X, y, "squared"), Start()).name == "dual"
+    assert Auto(tuning=tuning).first(ERM(X, y, "squared"), Start())[0].name == "dual"
 
 
 def test_ridge_takes_one_factor():

@@ -56,7 +56,8 @@ def solve(
     sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
         sweep of "auto" some coordinates may come more often than others.
     callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
-    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    verbose : 1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the
+        bar there.
     time_limit : in seconds.
     mu : for "apcg", the convexity parameter to use in the place of the problem's own.
 
@@ -91,10 +92,10 @@ def solve(
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
-    judge = Judge(problem, stepping, options.tol)
+    judge = Judge(problem, stepping, options.tol, chosen.name)
     # A cold start is no answer: it is looked at only if the user watches.
-    watched = options.check_every is not None or options.callback is not None or options.verbose
-    first = bool(watched) or not at.is_cold
+    watched = options.check_every is not None or options.callback is not None
+    first = watched or not at.is_cold
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)

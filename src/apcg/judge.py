@@ -23,8 +23,8 @@ PATIENCE = 20
 class Judge:
     """Looks at the points of a run."""
 
-    def __init__(self, problem: ERM, run: Run, tol: float) -> None:
-        self.problem, self.run, self.tol = problem, run, tol
+    def __init__(self, problem: ERM, run: Run, tol: float, name: str = "") -> None:
+        self.problem, self.run, self.tol, self.name = problem, run, tol, name
         self._stall = Stall()
 
     def __call__(self) -> Check:
@@ -45,6 +45,7 @@ class Judge:
                 "gap": found.gap,
                 "mu": float(getattr(self.run, "mu", math.nan)),
                 "restarts": int(getattr(self.run, "restarts", 0)),
+                "method": str(getattr(self.run, "at_work", self.name)),
             },
             arrays=(found.x, found.w),
             source=point.bare(),

@@ -26,7 +26,10 @@ class Running(Protocol):
         """Go on until a look can pay, or the budget is spent."""
 
     def seen(self, certificate: Any) -> None:
-        """What the look found."""
+        """What the look found.
+
+        A method may have `notes`: sentences on what it does, a list that grows.
+        """
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Check:
     point: Vector = field(repr=False)  # finite, or the run ends
     measure: float  # converged when it is at most the target
     merit: float  # the smaller the better
-    columns: dict[str, float]
+    columns: dict[str, float | str]
     arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
     source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
     side: str = ""
@@ -51,7 +54,7 @@ class Check:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        columns: dict[str, float] = self.__dict__.get("columns", {})
+        columns: dict[str, float | str] = self.__dict__.get("columns", {})
         if name in columns:
             return columns[name]
         name = "b" if name == "intercept" else name
@@ -140,6 +143,7 @@ def run(
         status = loop.interrupted()
     finally:
         loop.bar.close()
+    loop.trace.notes = list(getattr(method, "notes", ()))
     return Outcome(loop.best, status, loop.trace, loop.epoch)
 
 
@@ -163,6 +167,7 @@ class _Loop:
         self.deadline = None if limit is None else self.start + limit
         self.best: Check
         self.trace: Trace
+        self.told = 0  # notes of the method that were shown
         self.bar = tqdm(
             total=options.max_epochs,
             unit="pass",
@@ -180,7 +185,9 @@ class _Loop:
         due = most if every is None else min(self.epoch + every, most)
         while True:
             budget = Budget(due - self.epoch, every is not None, self.deadline)
+            self.tell()
             work = self.method.advance(budget)
+            self.tell()
             self.advanced = True
             self.epoch += work.passes
             self.bar.update(work.passes)
@@ -188,6 +195,14 @@ class _Loop:
             if every is None or self.epoch >= due or budget.expired or stuck:
                 return
             self.method.seen(self._look().certificate)
+
+    def tell(self) -> None:
+        """Show what the method has noted since the last time, above the bar."""
+        if self.options.verbose:
+            notes = getattr(self.method, "notes", ())
+            for note in notes[self.told :]:
+                tqdm.write(note, file=sys.stderr)
+            self.told = len(notes)
 
     def look(self, *, final: bool = False) -> None:
         """Look at the answer, record it, tell the callback, and stop if there is a reason to."""

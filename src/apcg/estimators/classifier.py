@@ -195,7 +195,7 @@ class APCGClassifier(Classifier):
     random_state : int, RandomState, Generator or None, default=None
         The order of the coordinates. An integer gives the same result every time.
     verbose : int, default=0
-        1 shows a progress bar on a terminal.
+        1 says what "auto" chose and why, and shows a progress bar on a terminal.
     n_jobs : int, default=None
         Threads for the problems of more than two classes. The result is the same.
 

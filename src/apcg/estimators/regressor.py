@@ -117,7 +117,7 @@ class APCGRegressor(Regressor):
     random_state : int, RandomState, Generator or None, default=None
         The order of the coordinates. An integer gives the same result every time.
     verbose : int, default=0
-        1 shows a progress bar on a terminal.
+        1 says what "auto" chose and why, and shows a progress bar on a terminal.
 
     Attributes
     ----------

@@ -94,6 +94,11 @@ def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
 
+def seconds(ns: float) -> str:
+    """Nanoseconds of the table of costs, in words."""
+    return f"{ns / 1e9:.2g} s" if ns >= 1e9 else f"{ns / 1e6:.2g} ms"
+
+
 class Watch:
     """The gaps seen in the dual, and whether another method would take less time from here.
 
@@ -105,6 +110,8 @@ class Watch:
         self.problem, self._tuning, self._max = problem, tuning, target.max_passes
         self._tol = max(target.tol, tuning.finest)
         self._seen: list[tuple[float, float]] = []
+        #: In words, what the last answer of `leave` was based on.
+        self.why = ""
         self._pass = costs.sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
@@ -147,7 +154,14 @@ class Watch:
             trusted, margin = self._tuning.earliest * cost, self._tuning.margin
         if spent < trusted:
             return False
-        return min(self._time_left(), left * self._pass) > margin * cost
+        rest, most = self._time_left(), left * self._pass
+        self.why = self._compare(rest, most, cost)
+        return min(rest, most) > margin * cost
+
+    def _compare(self, rest: float, most: float, cost: float) -> str:
+        """In words, what is left here and what the other method takes, in ns."""
+        here = "not within max_epochs" if rest > most else f"{seconds(rest)} left"
+        return f"{here} by the observed rate, {seconds(cost)} predicted"
 
     @property
     def _all(self) -> Index:
@@ -186,44 +200,52 @@ class Auto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
-        first = self.first(problem, at)
+        first, why = self.first(problem, at)
         if first.name == "newton" and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
         watch = None if "newton" in self.without else Watch(problem, target, self.tuning)
         polish = target.tol < self.tuning.tight and watch is not None and watch.affordable
-        return PlanRun(problem, run, watch, polish, target, rng)
+        return PlanRun(problem, run, watch, polish, target, rng, first.name, why)
 
-    def first(self, problem: ERM, at: Start) -> Method:
-        """The method to start with."""
+    def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
+        """The method to start with, and why."""
         if not problem.separable:
-            return AFGMethod()
-        fits = "newton" not in self.without and unmet(Newton(), problem) is None
-        if fits and (at.side == "primal" or self._is_tall(problem)):
-            return Newton()
+            return AFGMethod(), "the penalty is no sum over features"
+        shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
+        smooth = "newton" not in self.without and unmet(Newton(), problem) is None
+        if smooth:
+            if at.side == "primal":
+                return Newton(), "the run before ended in the primal"
+            if why := self._is_tall(problem, shape):
+                return Newton(), why
         if "span" not in self.without and self._is_wide(problem):
-            smooth = unmet(Newton(), problem) is None and "newton" not in self.without
-            return Span(Newton(NewtonTuning(direct=math.inf)) if smooth else self)
+            return Span(Newton(NewtonTuning(direct=math.inf)) if smooth else self), f"only {shape}"
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
             left_out.add("momentum")  # the interior point method is there for what is slow
+            shape += ", and the interior point method for what is slow"
         lean = Lean(tuple(left_out))
-        if "dual" not in self.without and unmet(lean, problem) is None:
-            return lean
+        need = unmet(lean, problem)
+        if "dual" not in self.without and need is None:
+            return lean, shape
         others = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
-        return AdaptiveMethod(others, self.adaptive)
+        why = "the dual is left out" if need is None else f"dual needs {need.what}"
+        return AdaptiveMethod(others, self.adaptive), why
 
-    def _is_tall(self, problem: ERM) -> bool:
-        """Whether Newton's method is the fastest from the start."""
+    def _is_tall(self, problem: ERM, shape: str) -> str:
+        """Why Newton's method is the fastest from the start; nothing if it is not."""
         t, d = self.tuning, problem.d
         if d > t.widest:
-            return False
+            return ""
         if problem.n >= t.tall * d:
-            return True
+            return shape
         constant = problem.loss.eta == problem.loss.gamma  # phi'' is constant: the squared loss
         entries = costs.gram_entries(problem) + d**3 / 6
-        return constant and entries <= t.gram * problem.samples.nnz
+        if constant and entries <= t.gram * problem.samples.nnz:
+            return "the squared loss has one matrix, and it is cheap"
+        return ""
 
     def _is_wide(self, problem: ERM) -> bool:
         """Whether the samples are few, dense and long."""
@@ -248,9 +270,15 @@ class PlanRun:
         polish: bool,
         target: Target,
         rng: np.random.Generator,
+        name: str,
+        why: str,
     ) -> None:
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._polish = run, watch, polish
+        #: The method at work, by name.
+        self.at_work = name
+        #: What was chosen and why, in words.
+        self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows = 0, False
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
@@ -305,7 +333,8 @@ class PlanRun:
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._on_kept_rows = False
             at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
-            self._run = Lean().start(self.problem, at, self.target, self._rng)
+            why = "it got stuck" if stuck else "samples that were left out matter after all"
+            self._change("dual", Lean().start(self.problem, at, self.target, self._rng), why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
 
@@ -325,13 +354,19 @@ class PlanRun:
         if self._watch.interior:
             keep = getattr(self._run, "keep", None)
             self._on_kept_rows = keep is not None and keep.size < self.problem.n
-            self._run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            self._change("interior", run, self._watch.why)
             return
         w = found.w
         if w is None:
             assert found.x is not None
             w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
-        self._run = self._newton(w, found.b)
+        self._change("newton", self._newton(w, found.b), self._watch.why)
+
+    def _change(self, name: str, run: Run, why: str) -> None:
+        """Another method is at work from here on."""
+        self.notes.append(f"{self.at_work} -> {name}: {why}")
+        self.at_work, self._run = name, run
 
     def _newton(self, w: Vector, b: float) -> Run:
         at = Start(w=w, b=b if self.problem.intercept else None)
