@@ -98,14 +98,16 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
         plan.share()
-        seeds = check.generator(self.random_state).integers(2**31, size=len(plan.problems))
+        rng = check.generator(self.random_state)
         options = self._options() | {"verbose": self.verbose}
         tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
-        describe = plan.describe if len(plan.problems) == 1 else None
+        if len(plan.problems) == 1:  # a pool costs as much as a small fit
+            return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
+        seeds = rng.integers(2**31, size=len(plan.problems))
         run = Parallel(n_jobs=getattr(self, "n_jobs", None), require="sharedmem")
         return list(
             run(
-                delayed(_solve)(p, start, int(seed), t, describe, options)
+                delayed(_solve)(p, start, int(seed), t, None, options)
                 for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
             )
         )
@@ -191,7 +193,7 @@ def _dense(coef: Any) -> Any:
 
 
 def _solve(
-    problem: ERM, start: Start | None, seed: int, task: Task, describe: Any, options: Any
+    problem: ERM, start: Start | None, seed: Any, task: Task, describe: Any, options: Any
 ) -> Solution:
     """One solve; if there are callbacks to tell, each pass is a subtask, and looked at."""
     if not task:
