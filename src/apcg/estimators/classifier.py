@@ -118,6 +118,19 @@ class Classifier(LinearClassifierMixin, Linear):
 
         return Plan(problems, names, describe)
 
+    def _scores(
+        self, X: Stored, y: Array, W: Array, b: Array, sample_weight: Vector | None = None
+    ) -> Vector:
+        """The accuracy on valid data of the one model that W and b are."""
+        z = X @ W.T + b
+        found = self.classes_[z.argmax(axis=1) if len(W) > 1 else (z[:, 0] > 0).astype(int)]
+        return np.array([np.average(found == y, weights=sample_weight)])
+
+    @staticmethod
+    def _scorable(y: Array, sample_weight: Vector | None = None) -> bool:
+        """Whether `_scores` are numbers."""
+        return len(y) > 0 if sample_weight is None else bool(np.any(sample_weight > 0))
+
     def decision_function(self, X: MatrixLike) -> Array:
         """a' w + b for each sample, and for each class if there are more than two.
 
