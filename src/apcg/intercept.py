@@ -79,13 +79,15 @@ def best(loss: Loss, y: Vector, weights: Vector, z: Vector, guess: float) -> flo
 
     `guess` is a b that is near. There must be samples of both classes, for a loss of margins.
     """
+    b, bend = guess, 0.0
+    if loss.gamma > 0:
+        b, bend = _newton(loss, y, weights, np.ascontiguousarray(z), guess)
+        if bend > 0:
+            return b
     if not weights.all():
         kept = weights > 0
         y, weights, z = y[kept], weights[kept], z[kept]
-    if loss.gamma == 0:
-        return _best_of_lines(loss, y, weights, z)
-    b, bend = _newton(loss, y, weights, np.ascontiguousarray(z), guess)
-    return b if bend > 0 else _middle(loss, y, z, b)
+    return _middle(loss, y, z, b) if loss.gamma > 0 else _best_of_lines(loss, y, weights, z)
 
 
 def _newton(loss: Loss, y: Vector, weights: Vector, z: Vector, b: float) -> tuple[float, float]:

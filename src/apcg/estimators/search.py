@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring, get_scorer
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import (
@@ -156,7 +156,7 @@ class Search(Linear):
         """Cross-validate over the alphas, and fit with the best; `target` is for `_plan`."""
         grid = self._grid()
         cv = check_cv(self._n_folds(y), y, classifier=is_classifier(self))
-        scorer = self._scorer()
+        scorer = None if self.scoring is None else self._scorer()
         split, scored = self._routed(scorer, weights, params)
         plan = self._plan(X, *target, weights, float(grid[0]))
         plan.share()
@@ -218,13 +218,14 @@ class Search(Linear):
         scored = {k: v if v is None else _safe_indexing(v, test) for k, v in scored.items()}
         held_out = X[test], y[test]
         rng = np.random.default_rng(seed)
-        scorer = None if self._scores_itself(held_out[1], scored) else scorer
+        if scorer is None and not self._scores_itself(held_out[1], scored):
+            scorer = self._scorer()
         return Fold(plan, held_out, scored, scorer, copy(self), rng, self._options())
 
     def _scores_itself(self, y: Any, scored: dict[str, Any]) -> bool:
         """Whether `_scores` will do: scikit-learn's scorers check everything again."""
         known = self.scoring is None and set(scored) <= {"sample_weight"}
-        return known and self._scorable(y, **scored)
+        return bool(known and self._scorable(y, **scored))
 
     def _ridge(
         self, plan: Plan, parts: Any, y: Any, weights: Any, grid: Vector, scored: dict[str, Any]
@@ -258,7 +259,7 @@ class Search(Linear):
     def _scorer(self) -> Any:
         # by name, and not the estimator's own score: that would route to this estimator again
         default = "accuracy" if is_classifier(self) else "r2"
-        return get_scorer(default) if self.scoring is None else check_scoring(self, self.scoring)
+        return check_scoring(self, scoring=default if self.scoring is None else self.scoring)
 
     def _n_folds(self, y: Any) -> Any:
         """`cv`, or 5 for None; fewer if a class has not as many samples."""
@@ -270,14 +271,19 @@ class Search(Linear):
     def _routed(
         self, scorer: Any, weights: Vector | None, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What goes to the splitter, and what to the scorer: without routing, the weights."""
+        """What goes to the splitter, and what to the scorer: without routing, the weights.
+
+        `scorer` is None for the default, which takes weights.
+        """
         _raise_for_params(params, self, "fit")
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weights, **params)
             return dict(routed.splitter.split), dict(routed.scorer.score)
-        own = getattr(scorer, "_accept_sample_weight", None)
-        accepts = own() if own else "sample_weight" in signature(scorer).parameters
-        return {}, {"sample_weight": weights} if accepts and weights is not None else {}
+        accepts = weights is not None
+        if accepts and scorer is not None:
+            own = getattr(scorer, "_accept_sample_weight", None)
+            accepts = own() if own else "sample_weight" in signature(scorer).parameters
+        return {}, {"sample_weight": weights} if accepts else {}
 
     def get_metadata_routing(self) -> Any:
         """Who gets what: this estimator, its splitter and its scorer."""

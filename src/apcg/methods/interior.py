@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._kernels.matrix import inner
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
 from ..losses import EpsilonInsensitive, Hinge
@@ -116,6 +117,7 @@ class InteriorRun:
 
     def _begin(self) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
+        self._known: Vector | None = None
         self._w, self._z = np.zeros(self._rows.size), np.zeros(self._rows.n)
         self._a = np.broadcast_to(0.5 * self._s, self._h.shape).copy()
         self._room = self._a.copy()  # s - a, which has more digits than the difference
@@ -165,15 +167,20 @@ class InteriorRun:
 
     def _mu(self) -> float:
         """The mean of a sigma and (s - a) xi."""
-        return float(np.mean(self._a * self._sigma + self._room * self._xi)) / 2
+        total = _inner(self._a, self._sigma) + _inner(self._room, self._xi)
+        return total / (2 * self._a.size)
 
     def _short(self) -> Vector:
         """lambda n b w - X' g a, less the rows that are fixed."""
-        return self._ridge * self._w - self._rows.combine(self._signed(self._a)) - self._fixed
+        if self._known is None:
+            left = self._rows.combine(self._signed(self._a))
+            self._known = self._ridge * self._w - left - self._fixed
+        return self._known
 
     def _signed(self, pieces: Matrix) -> Vector:
         """sum over the pieces of g times them, a row of X each."""
-        return np.ascontiguousarray((self._g * pieces).sum(axis=0))
+        signed = self._g * pieces
+        return np.asarray(signed[0] if len(signed) == 1 else signed[0] + signed[1])
 
     # ---- a step ---------------------------------------------------------------------------------
 
@@ -200,15 +207,16 @@ class InteriorRun:
         low, high = -self._a * self._sigma, -room * self._xi
         _, _, da, dsigma, dxi = solve(low, high)
         t = self._longest(da, dsigma, dxi, 1.0)
-        after = (self._a + t * da) * (self._sigma + t * dsigma)
-        after = after + (room - t * da) * (self._xi + t * dxi)
-        centre = mu * (max(float(np.mean(after)) / 2, 0.0) / mu) ** 3
+        after = _inner(self._a + t * da, self._sigma + t * dsigma)
+        after += _inner(room - t * da, self._xi + t * dxi)
+        centre = mu * (max(after / (2 * da.size), 0.0) / mu) ** 3
         dw, dz, da, dsigma, dxi = solve(low + centre - da * dsigma, high + centre + da * dxi)
         t = self._longest(da, dsigma, dxi, self._tuning.part)
         self._cost += 2.5
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
             self.stuck = True
             return
+        self._known = None
         self._w, self._z = self._w + t * dw, self._z + t * dz
         self._a += t * da
         self._room -= t * da
@@ -218,10 +226,10 @@ class InteriorRun:
     def _longest(self, da: Matrix, dsigma: Matrix, dxi: Matrix, part: float) -> float:
         """At most 1, and `part` of the way to where the first of all becomes zero."""
         fastest = max(
-            float(np.max(-da / self._a)),
-            float(np.max(da / self._room)),
-            float(np.max(-dsigma / self._sigma)),
-            float(np.max(-dxi / self._xi)),
+            -float((da / self._a).min()),
+            float((da / self._room).max()),
+            -float((dsigma / self._sigma).min()),
+            -float((dxi / self._xi).min()),
         )
         return 1.0 if fastest <= part else part / fastest
 
@@ -234,6 +242,10 @@ class InteriorRun:
         madds = share + factor.madds(len(H))
         self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
         return Factor(H)
+
+
+def _inner(one: Matrix, other: Matrix) -> float:
+    return float(inner(one.reshape(-1), other.reshape(-1)))
 
 
 def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
