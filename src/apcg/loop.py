@@ -142,7 +142,8 @@ def run(
     except KeyboardInterrupt:
         status = loop.interrupted()
     finally:
-        loop.bar.close()
+        if loop.bar is not None:
+            loop.bar.close()
     loop.trace.notes = list(getattr(method, "notes", ()))
     return Outcome(loop.best, status, loop.trace, loop.epoch)
 
@@ -168,12 +169,9 @@ class _Loop:
         self.best: Check
         self.trace: Trace
         self.told = 0  # notes of the method that were shown
-        self.bar = tqdm(
-            total=options.max_epochs,
-            unit="pass",
-            disable=not (options.verbose and _is_terminal()),
-            leave=options.verbose > 1,
-        )
+        self.bar: tqdm[Any] | None = None
+        if options.verbose and _is_terminal():
+            self.bar = tqdm(total=options.max_epochs, unit="pass", leave=options.verbose > 1)
 
     def advance(self) -> None:
         """Go on until the next look is due.
@@ -190,7 +188,8 @@ class _Loop:
             self.tell()
             self.advanced = True
             self.epoch += work.passes
-            self.bar.update(work.passes)
+            if self.bar is not None:
+                self.bar.update(work.passes)
             stuck = getattr(self.method, "stuck", False)
             if every is None or self.epoch >= due or budget.expired or stuck:
                 return
@@ -217,7 +216,7 @@ class _Loop:
         reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
-        if not self.bar.disable:
+        if self.bar is not None:
             shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
             self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
         self._stop_if(check, reached, not final and self._ask(check))

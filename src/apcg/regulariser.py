@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -93,8 +93,7 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
     if not isinstance(positive, bool | np.bool_):
         raise TypeError(f"positive must be True or False, got {positive!r}.")
     if isinstance(penalty, str | type):
-        name = check.choice(penalty, "penalty", NAMES)
-        penalty = ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
+        penalty = _named(check.choice(penalty, "penalty", NAMES), ratio)
     if isinstance(penalty, Penalty):
         return Interval.of(penalty, positive, d)
     if positive:
@@ -103,6 +102,12 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
             "the value, prox and conjugate of your own."
         )
     return Own(penalty, d)
+
+
+@lru_cache(maxsize=64)
+def _named(name: str, ratio: float) -> Penalty:
+    """The penalty of that name; it never changes."""
+    return ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
 
 
 def shown(penalty: Any) -> str:

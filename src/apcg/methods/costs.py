@@ -75,7 +75,10 @@ def look(problem: ERM) -> float:
 
 def gram_entries(problem: ERM) -> float:
     """Multiply-adds of X' D X: the pairs of stored numbers in a row."""
-    lengths = problem.samples.lengths
+    X = problem.samples
+    if X.arrays[2].size == 0:  # dense: all are as long
+        return 0.5 * X.nnz * (problem.d + 1)
+    lengths = X.lengths
     return 0.5 * float(np.sum(lengths * (lengths + 1)))
 
 

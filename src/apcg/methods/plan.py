@@ -204,8 +204,12 @@ class Auto:
         if first.name == "newton" and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
-        watch = None if "newton" in self.without else Watch(problem, target, self.tuning)
-        polish = target.tol < self.tuning.tight and watch is not None and watch.affordable
+        tight = target.tol < self.tuning.tight
+        final = first.name in ("newton", "span") and not tight  # nothing to change over to
+        watch = None
+        if not final and "newton" not in self.without:
+            watch = Watch(problem, target, self.tuning)
+        polish = tight and watch is not None and watch.affordable
         return PlanRun(problem, run, watch, polish, target, rng, first.name, why)
 
     def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
