@@ -16,11 +16,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._archive import FREE, RATIO
 from .._types import Array
 from .errors import DataError
 
@@ -28,6 +29,8 @@ from .errors import DataError
 PIECE = 1 << 24
 #: The same, where the rows are handed on piece by piece.
 BATCH = 1 << 20
+#: The longest line that is read, in bytes.
+LINE = 1 << 28
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError)
 
 
@@ -56,7 +59,7 @@ class Parsed:
 def opened(source: Path | str) -> Iterator[io.BufferedReader]:
     """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into."""
     if source == "-":
-        stream = sys.stdin.buffer
+        stream = getattr(sys.stdin, "buffer", None)
         if not isinstance(stream, io.BufferedReader):
             raise DataError("standard input is not a stream of bytes; give a file.")
         yield stream
@@ -69,16 +72,31 @@ def opened(source: Path | str) -> Iterator[io.BufferedReader]:
         yield file
 
 
-def decompressed(raw: io.BufferedReader) -> Stream:
-    """A stream on top of `raw`, compressed or not as its first bytes say."""
-    head = raw.peek(6)[:6]
+class Counted(io.RawIOBase):
+    """The bytes of a file, and how many of them have been read."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw, self.count = raw, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        got = self._raw.readinto1(buffer)
+        self.count += got
+        return got
+
+
+def decompressed(raw: io.BufferedReader) -> tuple[Stream, Counted | None]:
+    """A stream on top of `raw`, as its first bytes say; if it is compressed, with a count."""
+    head, below = raw.peek(6)[:6], Counted(raw)
     if head.startswith(b"BZh"):
-        return bz2.open(raw, "rb")
+        return bz2.open(io.BufferedReader(below), "rb"), below
     if head.startswith(b"\x1f\x8b"):
-        return gzip.open(raw, "rb")
+        return gzip.open(io.BufferedReader(below), "rb"), below
     if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open(raw, "rb")
-    return raw
+        return lzma.open(io.BufferedReader(below), "rb"), below
+    return raw, None
 
 
 def pieces(
@@ -86,7 +104,7 @@ def pieces(
 ) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, whole lines). `at_once`: as soon as there are any."""
     read = stream.read1 if at_once else stream.read
-    line, rest = 1, b""
+    line, rest, waiting = 1, list[bytes](), 0
     while True:
         try:
             got = read(size)
@@ -96,14 +114,38 @@ def pieces(
             ) from None
         if not got:
             break
-        text = rest + got
-        end = text.rfind(b"\n") + 1
+        if b"\0" in got:
+            at = line + got.count(b"\n", 0, got.index(b"\0"))
+            raise DataError(f"{name}, line {at}: there is a NUL byte. It is not LIBSVM text.")
+        end = got.rfind(b"\n") + 1
         if end:
-            yield line, text[:end]
-            line += text.count(b"\n", 0, end)
-        rest = text[end:]
-    if rest:
-        yield line, rest
+            text = b"".join((*rest, got[:end]))
+            yield line, text
+            line += text.count(b"\n")
+            rest, waiting = [], 0
+        rest.append(got[end:])  # joined once: a long line would be copied for each piece
+        waiting += len(got) - end
+        if waiting > LINE:
+            raise DataError(
+                f"{name}, line {line} has more than {LINE:,} bytes. It is not LIBSVM text."
+            )
+    if waiting:
+        yield line, b"".join(rest)
+
+
+def bounded(
+    text: Iterator[tuple[int, bytes]], below: Counted | None, name: str
+) -> Iterator[tuple[int, bytes]]:
+    """The same pieces, as long as what is compressed does not expand out of all proportion."""
+    total = 0
+    for line, piece in text:
+        total += len(piece)
+        if below is not None and total > RATIO * below.count + FREE:
+            raise DataError(
+                f"{name}: its first {below.count:,} bytes expand to more than {total:,}. If that "
+                "is meant, decompress it first."
+            )
+        yield line, piece
 
 
 class Parser:
@@ -152,7 +194,8 @@ class Parser:
 
 def read(raw: io.BufferedReader, name: str) -> Parsed:
     """All rows of an opened file."""
-    parser, text = Parser(name), pieces(decompressed(raw), name)
+    stream, below = decompressed(raw)
+    parser, text = Parser(name), bounded(pieces(stream, name), below, name)
     parts = [rows for piece in text if (rows := parser(*piece)) is not None]
     if not parts:
         raise DataError(f"{name} has no samples: expected lines such as `1 3:0.5 17:1`.")
@@ -164,7 +207,7 @@ def batches(
 ) -> Iterator[sp.csr_array]:
     """Rows as CSR arrays, a piece at a time, for whoever knows the number of features."""
     parser = Parser(name)
-    for line, text in pieces(decompressed(raw), name, size=BATCH, at_once=at_once):
+    for line, text in pieces(decompressed(raw)[0], name, size=BATCH, at_once=at_once):
         rows = parser(line, text)
         if rows is None:
             continue
