@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from .._archive import BROKEN, Archive, is_zip
 from .._types import Array, Stored
+from .._validation import integer
 from ..data import check_sparse
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder
@@ -98,6 +99,7 @@ def load(
     (569, 30)
     """
     text = str(data)
+    n_features = None if n_features is None else integer(n_features, "n_features", low=1)
     if _is_input(text):
         return _file(text, text, n_features, zero_based)
     if text in BUILT_IN:

@@ -133,21 +133,6 @@ def pieces(
         yield line, b"".join(rest)
 
 
-def bounded(
-    text: Iterator[tuple[int, bytes]], below: Counted | None, name: str
-) -> Iterator[tuple[int, bytes]]:
-    """The same pieces, as long as what is compressed does not expand out of all proportion."""
-    total = 0
-    for line, piece in text:
-        total += len(piece)
-        if below is not None and total > RATIO * below.count + FREE:
-            raise DataError(
-                f"{name}: its first {below.count:,} bytes expand to more than {total:,}. If that "
-                "is meant, decompress it first."
-            )
-        yield line, piece
-
-
 class Parser:
     """Pieces of one file to rows; knows from its first line whether labels are words."""
 
@@ -195,8 +180,18 @@ class Parser:
 def read(raw: io.BufferedReader, name: str) -> Parsed:
     """All rows of an opened file."""
     stream, below = decompressed(raw)
-    parser, text = Parser(name), bounded(pieces(stream, name), below, name)
-    parts = [rows for piece in text if (rows := parser(*piece)) is not None]
+    parser, parts, expanded = Parser(name), list[Parsed](), 0
+    for line, text in pieces(stream, name):
+        rows = parser(line, text)
+        expanded += len(text)
+        if rows is not None:
+            parts.append(rows)
+            expanded += sum(a.nbytes for a in (rows.data, rows.indices, rows.indptr, rows.y))
+        if below is not None and expanded > RATIO * below.count + FREE:
+            raise DataError(
+                f"{name}: its first {below.count:,} bytes expand to more than {expanded:,}. If "
+                "that is meant, decompress it first."
+            )
     if not parts:
         raise DataError(f"{name} has no samples: expected lines such as `1 3:0.5 17:1`.")
     return join(parts)
@@ -278,7 +273,12 @@ def _is_number(token: bytes) -> bool:
 
 
 def _no_label(word: str) -> bool:
-    return ":" in word or "," in word
+    return ":" in word or "," in word or not _is_text(word)
+
+
+def _is_text(word: str) -> bool:
+    """Whether it was UTF-8 without control characters: other files are taken for words else."""
+    return word.isprintable() and "\ufffd" not in word
 
 
 def _split_labels(text: bytes) -> tuple[list[str], bytes]:
@@ -296,11 +296,14 @@ def _split_labels(text: bytes) -> tuple[list[str], bytes]:
 def _row_fault(tokens: list[bytes], words: bool) -> str:
     """What is wrong with a line, or ""."""
     label, *pairs = (token.decode("utf-8", "replace") for token in tokens)
+    whole, label = label, label if len(label) <= 40 else f"{label[:40]}..."
     if ":" in label:
         return f"it begins with {label!r} and not with a label; put one first, 0 if unknown."
+    if not _is_text(label):
+        return f"it begins with {label[:40]!r}, which is no text."
     if "," in label:
         return f"{label!r} is not one label; many labels a sample, and CSV, are not supported."
-    if not words and not (_is_number(tokens[0]) and math.isfinite(float(label))):
+    if not words and not (_is_number(tokens[0]) and math.isfinite(float(whole))):
         return f"the label {label!r} is not a finite number, as the first label is."
     last = -1
     for pair in pairs:
