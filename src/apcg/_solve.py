@@ -116,6 +116,8 @@ def _solution(
     # what came after the loop may have reached what the loop did not
     if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
+    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+        status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,
         x=final.x,
@@ -182,6 +184,8 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
         if point is None:
             return found
         new = certify(problem, point.bare())
+        if point.x is None and new.dual < found.dual:  # the x there was is better for it
+            new = certify(problem, Point(new.w, found.x, new.b))
     except KeyboardInterrupt:
         return found
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found

@@ -41,8 +41,13 @@ class Composite:
     ) -> None:
         self._f, self.N = f, N
         self.psi: Penalty | OwnPenalty = Zero() if psi is None else psi
+        if blocks is None and N > 1 and isinstance(self.psi, Penalty) and self.psi.is_block:
+            raise ValueError(
+                f"psi is a penalty of blocks, {self.psi!r}, and blocks are not given; give their "
+                f"sizes, blocks=[...], or blocks=[{N}] for one block of all coordinates."
+            )
         if blocks is None and isinstance(self.psi, Penalty) and self.psi.is_block:
-            blocks = [1] * N
+            blocks = [N]
         self.scalar = blocks is None
         self.members, self.starts = (_NONE, _NONE) if self.scalar else check.partition(blocks, N)
         self.n = N if self.scalar else len(self.starts) - 1
@@ -205,10 +210,16 @@ class Composite:
 
         Blocks with L_i = 0 have been solved once and for all and do not count.
         """
-        moving = self.L > 0
-        step = 1 / np.where(moving, self.L, 1.0)
-        T = self.prox_all(x - self.per_coordinate(step) * self.gradient(x), step)
-        return float(np.max(self.block_norms(x - T) * self.L, initial=0.0))
+        return float(np.max(self.block_norms(x - self._prox_step(x)) * self.L, initial=0.0))
+
+    def _prox_step(self, x: Vector) -> Vector:
+        """T(x): the prox step of length 1/L_i on every block, all from x."""
+        step = 1 / np.where(self.L > 0, self.L, 1.0)
+        return self.prox_all(x - self.per_coordinate(step) * self.gradient(x), step)
+
+    def with_zeros(self, x: Vector) -> Vector:
+        """x with zeros where its prox step has them: x of an accelerated method is an average."""
+        return np.where((self._prox_step(x) == 0) & (self.per_coordinate(self.L) > 0), 0.0, x)
 
     def nearest(self, x: Vector) -> Vector:
         """x, or if rounding has put it outside dom Psi, the point of dom Psi next to it.
