@@ -399,9 +399,9 @@ def _minimizer(problem: Composite, i: int, x: Block, c: Block) -> Block:
     If there is no minimum, x grows with the step; if there is one, x tends to it.
     """
     size, slope = np.max(np.abs(x)), float(np.max(np.abs(c)))
-    first = 1 / max(slope, 1e-240) if 0 < slope < 1 else 1.0  # so that the first step moves x by 1
+    first = 1 / max(slope, 1e-300) if 0 < slope < 1 else 1.0  # so that the first step moves x by 1
     for power in range(0, 61, 3):
-        step = first * 10.0**power
+        step = min(first, 1e300 / 10.0**power) * 10.0**power
         before, x = x, problem.prox(i, x - step * c, step)
         size = max(size, np.max(np.abs(x)))
         if np.all(np.isfinite(x)) and np.max(np.abs(x - before)) <= 1e-14 * size:
