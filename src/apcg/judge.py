@@ -10,7 +10,7 @@ from .certificate import certify, certify_enough
 from .erm import ERM
 from .loop import Check
 from .methods.base import Run
-from .points import Certificate
+from .points import Certificate, Point
 
 #: Gaps below 16 eps (|P| + |D|) are rounding noise.
 FLOOR = 16 * np.finfo(float).eps
@@ -29,7 +29,7 @@ class Judge:
 
     def __call__(self) -> Check:
         """One look."""
-        point = self.run.point()
+        point = _sound(self.problem, self.run.point())
         found = certify_enough(self.problem, point, self.tol)
         exhausted = self._stall.saw(found, self.side) or bool(getattr(self.run, "stuck", False))
         if self._stall.drifted and not found.exact:
@@ -56,6 +56,25 @@ class Judge:
     def side(self) -> str:
         """What the method is at work on."""
         return str(getattr(self.run, "side", "primal"))
+
+
+def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
+    """The point, or an error: the kernels do not look at the lengths of what a method gives."""
+    if not isinstance(point, Point | Certificate):
+        raise TypeError(f"point() of a method must give a Point, got {type(point).__name__}.")
+    wanted = {"w": problem.d, "v": problem.d, "x": problem.n_samples, "z": problem.n_samples}
+    for name, length in wanted.items():
+        given = getattr(point, name, None)
+        if given is None or (isinstance(point, Certificate) and name == "z"):
+            continue  # a certificate may have been kept without its predictions
+        if not isinstance(given, np.ndarray) or given.dtype != np.float64:
+            raise TypeError(f"{name} of the point of a method must be an array of float64.")
+        if given.shape != (length,):
+            raise ValueError(
+                f"{name} of the point of a method must have length {length}, got shape "
+                f"{given.shape}."
+            )
+    return point
 
 
 class Stall:

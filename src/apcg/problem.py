@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _validation as check
+from . import functions, penalties
 from ._kernels.coordinate import Model
 from ._kernels.terms import Outer, Psi
 from ._types import Block, Blocks
@@ -83,6 +84,10 @@ class Composite:
                     f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}. "
                     f"Take one of apcg.{home}, or give your own object these."
                 )
+        if isinstance(self._f, LinearComposite):
+            functions.refuse_ignored(self._f)
+        if isinstance(self.psi, Penalty):
+            penalties.refuse_ignored(self.psi)
         if isinstance(self._f, LinearComposite) and self.f.n_coordinates != self.N:
             raise ValueError(
                 f"x0 must have length {self.f.n_coordinates}, one entry for each column of A; "
@@ -118,6 +123,15 @@ class Composite:
                 "L_i is a Lipschitz constant of the partial gradient of block i."
             )
         return L
+
+    @property
+    def shown(self) -> str:
+        """f in words."""
+        return repr(self._f)
+
+    def f_value(self, x: Vector) -> float:
+        """f(x), without psi."""
+        return float(self._f.value(x))
 
     # ---- blocks -----------------------------------------------------------------------------
 
