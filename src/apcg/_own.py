@@ -28,7 +28,7 @@ def refuse_overrides(thing: object, base: type, allowed: frozenset[str], cure: s
 @lru_cache(maxsize=1024)
 def _overridden(cls: type, base: type, allowed: frozenset[str]) -> tuple[str, ...]:
     own = [c for c in cls.__mro__ if is_own(c) and issubclass(c, base)]
-    names = {name for c in own for name in vars(c) if not name.startswith("__")}
+    names = {name for c in own for name in vars(c) if not name.startswith(("__", "_abc_"))}
     parents = [c for c in cls.__mro__ if not is_own(c) and issubclass(c, base)]
     return tuple(n for n in names - allowed if any(n in vars(p) for p in parents))
 

@@ -167,6 +167,12 @@ def penalty_report(psi: Any, size: int | None, i: int) -> Report:
     mu = np.asarray(getattr(psi, "strong_convexity", 0.0), dtype=float)
     mu_i = float(mu if mu.ndim == 0 else mu[i])
     tried = [(v, s, psi.prox(v, s, i)) for v in points for s in steps]
+    shape = next(
+        (f"prox({v}, {s:g}) is {p!r}" for v, s, p in tried if np.shape(p) != np.shape(v)), ""
+    )
+    report.add("prox has the shape of v", shape)
+    if shape:
+        return report
     _prox(report, psi, i, tried, rng)
     nearer = ""
     for k, (v, s, p) in enumerate(tried):
@@ -189,11 +195,8 @@ def penalty_report(psi: Any, size: int | None, i: int) -> Report:
 
 
 def _prox(report: Report, psi: Any, i: int, tried: list[Any], rng: np.random.Generator) -> None:
-    wrong, infinite, shape = "", "", ""
+    wrong, infinite = "", ""
     for v, step, p in tried:
-        if np.shape(p) != np.shape(v):
-            shape = shape or f"prox of a v of shape {np.shape(v)} has shape {np.shape(p)}"
-            continue
         at = float(psi.value(p, i))
         if not math.isfinite(at):
             infinite = infinite or f"value is {at} at prox({v}, {step:g}) = {p}"
@@ -206,7 +209,6 @@ def _prox(report: Report, psi: Any, i: int, tried: list[Any], rng: np.random.Gen
                     other = float(psi.value(q, i)) + _inner(q - v, q - v) / (2 * step)
                     if other < goal - 1e-9 * (1 + abs(goal)):
                         wrong = wrong or f"at v = {v}, step = {step:g}: got {p}, {q} is less"
-    report.add("prox has the shape of v", shape)
     report.add("value is finite where prox is", infinite)
     report.add("prox against brute force", wrong)
 
@@ -304,5 +306,6 @@ def _differ(a: Any, b: Any, at: Vector, name: str = "x") -> str:
     if a.shape != b.shape:
         return f"got shape {b.shape}, expected {a.shape}"
     with np.errstate(invalid="ignore"):
-        bad = ~((a == b) | (np.abs(a - b) <= CLOSE * (1 + np.abs(a) + np.abs(b))))
+        near = np.abs(a - b) <= CLOSE * (1 + np.abs(a) + np.abs(b))
+        bad = ~((a == b) | (near & np.isfinite(a) & np.isfinite(b)))
     return _first(bad, at, name, a, b)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -448,11 +448,11 @@ def _ritz_values(Q: Stored, steps: int) -> Vector:
     """The eigenvalues of Q on the Krylov space of a random vector, in order."""
     operator = scipy.sparse.linalg.aslinearoperator(Q)
     B = np.zeros((0, Q.shape[0]))
-    v: Vector = np.random.default_rng(0).standard_normal(Q.shape[0])
+    v: Any = np.random.default_rng(0).standard_normal(Q.shape[0])
     for _ in range(steps):
         before = np.linalg.norm(v)
         for _ in range(2):  # Gram-Schmidt; twice is enough
-            v = v - B.T @ (B @ v)
+            v = v - np.dot(B.T, np.dot(B, v))
         if np.linalg.norm(v) <= 1e-10 * before:
             break
         B = np.vstack([B, v / np.linalg.norm(v)])

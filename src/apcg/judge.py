@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class Judge:
         """One look."""
         point = _sound(self.problem, self.run.point())
         found = certify_enough(self.problem, point, self.tol)
-        exhausted = self._stall.saw(found, self.side) or bool(getattr(self.run, "stuck", False))
+        exhausted = self._stall.saw(found, self.side, lambda: rounding(self.problem, found))
+        exhausted = exhausted or bool(getattr(self.run, "stuck", False))
         if self._stall.drifted and not found.exact:
             found = certify(self.problem, point.bare())  # exact: tells the method to refresh
         return Check(
@@ -56,6 +58,17 @@ class Judge:
     def side(self) -> str:
         """What the method is at work on."""
         return str(getattr(self.run, "side", "primal"))
+
+
+def rounding(problem: ERM, found: Certificate) -> float:
+    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
+
+    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
+    """
+    z, y = found.z, problem.y
+    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
+    size = np.abs(z) + (0.0 if problem.loss.margin else np.abs(y))
+    return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
 
 
 def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
@@ -90,8 +103,13 @@ class Stall:
         #: Whether the sums of the method may have drifted: set once, when the gap is stuck.
         self.drifted = False
 
-    def saw(self, found: Certificate, side: str) -> bool:
-        """Count a look; returns whether rounding is all that is left."""
+    def saw(
+        self, found: Certificate, side: str, rounding: Callable[[], float] = lambda: 0.0
+    ) -> bool:
+        """Count a look; returns whether rounding is all that is left.
+
+        `rounding` is asked only where the gap no longer falls.
+        """
         if side != self._side:  # another method is at work
             self._begin()
             self._side = side
@@ -109,4 +127,6 @@ class Stall:
         if self.drifted:
             self._refreshed, self._best_at, self._rises = True, self._looks, 0
             return False
-        return bool(found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale))
+        if found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale):
+            return True
+        return stalled and found.gap <= 16 * rounding()

@@ -249,11 +249,17 @@ _SAYS = frozenset(
     ("name", "margin", "gamma", "eta", "domain", "theta", "kernel", "check_labels", "delta",
      "epsilon")
 )  # fmt: skip
+_CURE = (
+    "Say what the loss is by its numbers: domain and gamma, or theta; losses.check(loss, "
+    "value=your_phi) tells whether they are those of your phi. A phi that has none is for "
+    "`minimize`, with functions.Custom."
+)
 _QUICK_CHECKED: set[tuple[object, ...]] = set()
 
 
 def _check_agreement(loss: Loss) -> None:
     """What a loss of the user's says is used, or it is refused."""
+    refuse_overrides(loss, Loss, _SAYS, _CURE)
     if is_own(type(loss)):
         _check_own(loss)
     _check_kernel(loss)
@@ -265,14 +271,6 @@ def _check_agreement(loss: Loss) -> None:
 
 
 def _check_own(loss: Loss) -> None:
-    refuse_overrides(
-        loss,
-        Loss,
-        _SAYS,
-        "Say what the loss is by its numbers: domain and gamma, or theta; losses.check(loss, "
-        "value=your_phi) tells whether they are those of your phi. A phi that has none is for "
-        "`minimize`, with functions.Custom.",
-    )
     nearest = next(c for c in type(loss).__mro__ if not is_own(c))
     said = {name for c in type(loss).__mro__ if is_own(c) for name in vars(c)} | set(vars(loss))
     if nearest is Loss and not said & {"domain", "theta"}:
