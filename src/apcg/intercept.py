@@ -32,7 +32,8 @@ _ROUNDING = 1e-15
 
 def constant(mean_square: float, own: float) -> float:
     """c, from the mean of s_i |a_i|^2 and from kappa gamma n."""
-    return math.sqrt(max(CONSTANT * mean_square, own)) or 1.0
+    size = max(CONSTANT * mean_square, own)
+    return math.sqrt(size) if size > 1e-290 else 1.0  # 1/c^2 must not overflow
 
 
 def imbalance(signed: Vector) -> float:

@@ -23,7 +23,7 @@ from . import _validation as check
 from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
 from ._validation import Vector
-from .penalties import ElasticNet, Penalty
+from .penalties import ElasticNet, Penalty, refuse_ignored
 
 NAMES = ("l2", "l1", "elasticnet")
 
@@ -132,6 +132,7 @@ class Interval:
     @classmethod
     def of(cls, penalty: Penalty, positive: bool, d: int) -> Interval:
         """From an object of `apcg.penalties`, for d features."""
+        refuse_ignored(penalty)
         if not hasattr(penalty, "_parameters") or penalty.is_block:
             what = "is of blocks" if penalty.is_block else "has no conjugate that is known"
             raise TypeError(

@@ -224,6 +224,17 @@ cdef LossFunctions find(str name) except *:
     raise ValueError(f"no compiled loss is called {name!r}")
 
 
+cdef int same(Py_ssize_t size, Py_ssize_t wanted) except -1:
+    """Arrays that are read together have one length."""
+    if size != wanted:
+        raise ValueError(f"arrays must have one length, got {size} and {wanted}.")
+    return 0
+
+
+cdef int weighted(Py_ssize_t size, Py_ssize_t wanted) except -1:
+    return same(size, wanted) if size != 1 else 0
+
+
 cdef class Loss:
     """A loss for arrays: its functions and its own parameters."""
 
@@ -233,6 +244,11 @@ cdef class Loss:
     def __init__(self, str name, theta):
         self.functions = find(name)
         self.theta = np.array(theta, dtype=np.float64, ndmin=1)
+        cdef Py_ssize_t count = self.theta.shape[0], wanted = 1 if name == "logistic" else 5
+        if name == "perturbed" and count > 3 and self.theta[3] == 0.0:
+            wanted = 9
+        if count != wanted:
+            raise ValueError(f"theta of a {name!r} loss must have {wanted} numbers, got {theta}.")
 
     cdef object apply(self, scalar_fn function, const double[::1] t):
         cdef Py_ssize_t i
@@ -278,6 +294,8 @@ cdef class Loss:
     cdef double rows(self, const double[::1] t, const double[::1] labels, bint margin,
                      const double[::1] weights, double[::1] x) except? -1.0:
         """The sum of `total`, and the x of `duals`, if there is room for it."""
+        same(labels.shape[0], t.shape[0])
+        weighted(weights.shape[0], t.shape[0])
         cdef Py_ssize_t block, i, k, size, n = t.shape[0], mask = -1 if weights.shape[0] > 1 else 0
         cdef bint blocks = self.by_blocks(), wanted = x is not None
         cdef const double *theta = &self.theta[0]
@@ -311,6 +329,7 @@ cdef class Loss:
 
     def total_conjugate(self, const double[::1] x, const double[::1] weights):
         """sum_i weight_i phi*(-x_i/weight_i); with weight 0, 0 if x_i = 0 and else infinite."""
+        weighted(weights.shape[0], x.shape[0])
         cdef Py_ssize_t block, i, n = x.shape[0], mask = -1 if weights.shape[0] > 1 else 0
         cdef double s
         cdef const double *theta = &self.theta[0]
@@ -336,6 +355,8 @@ cdef class Loss:
 
     def gap_share(self, const double[::1] m, const double[::1] x, const double[::1] weights):
         """weight_i (phi(m_i) + phi*(-x_i/weight_i)) + m_i x_i, which is not negative."""
+        same(m.shape[0], x.shape[0])
+        weighted(weights.shape[0], x.shape[0])
         cdef Py_ssize_t i
         cdef double s, share
         result = np.empty(x.shape[0])
@@ -359,6 +380,9 @@ cdef class Loss:
         """
         cdef Py_ssize_t i
         cdef bint guess = near is not None and self.functions.dual_prox == logistic_dual_prox
+        same(step.shape[0], v.shape[0])
+        if near is not None:
+            same(near.shape[0], v.shape[0])
         result = np.empty(v.shape[0])
         cdef double[::1] out = result
         with nogil:

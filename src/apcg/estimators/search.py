@@ -161,6 +161,8 @@ class Search(Linear):
         plan = self._plan(X, *target, weights, float(grid[0]))
         plan.share()
         parts = list(cv.split(X, y, **split))
+        if not parts:
+            raise ValueError(f"cv gives no split, got {self.cv!r}; give a number of folds, say 5.")
         task = Task.root(self, len(parts) + len(plan.problems), X, y, weights)
         best = None if task else self._ridge(plan, parts, y, weights, grid, scored)
         if best is None:

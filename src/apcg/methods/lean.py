@@ -47,6 +47,8 @@ KNOWN_LOSS = Need(
 
 #: Rows of which the order is mixed, in one piece of a kernel call.
 PIECE = 1024
+#: So many looks may fail; after each further one the next waits twice as long, in sweeps.
+FREE_LOOKS, MOST_WAIT = 8, 255
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -167,6 +169,8 @@ class LeanRun:
         self._optimism = 1.0
         #: a look is wanted, and none has failed yet
         self._confident = False
+        #: looks that were wanted and did not end the run, and sweeps to wait after the next one
+        self._failed, self._wait = 0, 0
         #: how far b moved in the last two sweeps
         self._moves = (0.0, 0.0)
 
@@ -205,6 +209,9 @@ class LeanRun:
         """Rows that were left out and should not be come back."""
         if certificate.exact:
             self.sweeps.refresh()
+        if self._confident:  # where rounding keeps the gap up, the estimate goes on to be low
+            self._failed += 1
+            self._wait = min(2 * self._wait + 1, MOST_WAIT) if self._failed > FREE_LOOKS else 0
         if not certificate.finite or not self.estimates:
             return
         self.primal, self._sure, self._since_look = abs(certificate.primal), True, 0
@@ -300,7 +307,7 @@ class LeanRun:
 
     def _look_pays(self) -> bool:
         """Whether the estimate is low enough, with P from D where P is not known yet."""
-        if self._since_look <= self.sweeps.pause:
+        if self._since_look <= max(self.sweeps.pause, self._wait):
             return False
         est = self._now()
         if est <= self._wanted() and self.setup.constant:
