@@ -99,6 +99,13 @@ def solve(
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)
+    if not math.isfinite(final.primal):
+        start = "" if at.is_cold else "start from another x0, or "
+        raise ValueError(
+            f"P(w) = {final.primal:g} wherever it was looked at: it overflows, or the loss or the "
+            f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
+            "y and X."
+        )
     return _solution(chosen, stepping, outcome, final, options.tol)
 
 
@@ -110,6 +117,8 @@ def _solution(
     # what came after the loop may have reached what the loop did not
     if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
+    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+        status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,
         x=final.x,
@@ -150,7 +159,8 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
-        b = validate.number(b, "b of x0")
+        hint = "with another no digit of X w + b is right"
+        b = validate.number(b, "b of x0", low=-1e100, high=1e100, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -175,6 +185,8 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
         if point is None:
             return found
         new = certify(problem, point.bare())
+        if point.x is None and new.dual < found.dual:  # the x there was is better for it
+            new = certify(problem, Point(new.w, found.x, new.b))
     except KeyboardInterrupt:
         return found
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found

@@ -18,6 +18,9 @@ from ._validation import Vector
 from .budget import Budget, Work
 from .result import Status, Trace
 
+#: So many looks in a row without a whole pass are free.
+IDLE = 100
+
 
 class Running(Protocol):
     """What the loop asks of a method at work."""
@@ -142,7 +145,8 @@ def run(
     except KeyboardInterrupt:
         status = loop.interrupted()
     finally:
-        loop.bar.close()
+        if loop.bar is not None:
+            loop.bar.close()
     loop.trace.notes = list(getattr(method, "notes", ()))
     return Outcome(loop.best, status, loop.trace, loop.epoch)
 
@@ -159,7 +163,7 @@ class _Loop:
         self, method: Running, look: Callable[[], Check], options: Options, target: float
     ) -> None:
         self.method, self._look, self.options, self.target = method, look, options, target
-        self.epoch = 0
+        self.epoch = self.idle = 0
         self.advanced = False
         self.errors = np.geterr()  # the user's, for the callback
         self.start = time.perf_counter()
@@ -168,12 +172,9 @@ class _Loop:
         self.best: Check
         self.trace: Trace
         self.told = 0  # notes of the method that were shown
-        self.bar = tqdm(
-            total=options.max_epochs,
-            unit="pass",
-            disable=not (options.verbose and _is_terminal()),
-            leave=options.verbose > 1,
-        )
+        self.bar: tqdm[Any] | None = None
+        if options.verbose and _is_terminal():
+            self.bar = tqdm(total=options.max_epochs, unit="pass", leave=options.verbose > 1)
 
     def advance(self) -> None:
         """Go on until the next look is due.
@@ -186,11 +187,12 @@ class _Loop:
         while True:
             budget = Budget(due - self.epoch, every is not None, self.deadline)
             self.tell()
-            work = self.method.advance(budget)
+            passes = self._passes(self.method.advance(budget))
             self.tell()
             self.advanced = True
-            self.epoch += work.passes
-            self.bar.update(work.passes)
+            self.epoch += passes
+            if self.bar is not None:
+                self.bar.update(passes)
             stuck = getattr(self.method, "stuck", False)
             if every is None or self.epoch >= due or budget.expired or stuck:
                 return
@@ -203,6 +205,21 @@ class _Loop:
             for note in notes[self.told :]:
                 tqdm.write(note, file=sys.stderr)
             self.told = len(notes)
+
+    def _passes(self, work: Work) -> int:
+        """The passes that an `advance` took.
+
+        A look costs about a pass. A method that asks for many without a pass of its own gets them
+        counted, so that max_epochs ends it.
+        """
+        passes = getattr(work, "passes", None)
+        if not isinstance(passes, int | np.integer) or passes < 0:
+            raise TypeError(
+                f"advance of a method must return Work(passes), with passes a whole number that is "
+                f"not negative; got {work!r}."
+            )
+        self.idle = 0 if passes else self.idle + 1
+        return int(passes) or int(self.idle > IDLE)
 
     def look(self, *, final: bool = False) -> None:
         """Look at the answer, record it, tell the callback, and stop if there is a reason to."""
@@ -217,7 +234,7 @@ class _Loop:
         reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
-        if not self.bar.disable:
+        if self.bar is not None:
             shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
             self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
         self._stop_if(check, reached, not final and self._ask(check))

@@ -44,6 +44,10 @@ class Status(str):
         words = {"reached": f"{measure:.2e} <= {target:.2e}", "epochs": epochs, "after": after}
         return cls(code, _MESSAGES[code].format(**words))
 
+    def with_advice(self, advice: str) -> Status:
+        """The same with a sentence more."""
+        return Status(self.code, f"{self} {advice}")
+
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return self.code, str(self)
 

@@ -90,7 +90,7 @@ class Facts(Trained):
 @click.option("--time-limit", type=common.POSITIVE, help="In seconds.")
 @click.option(
     "--features",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31),
     help="Features of the model, if DATA happens not to have the last ones.",
 )
 @click.option("--test", "test_data", metavar="DATA", help="Data to test the model on.")

@@ -15,6 +15,7 @@ from .lean import Lean
 from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
+from .span import Span
 
 _METHODS: dict[str, Method] = {}
 
@@ -89,5 +90,6 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    Span(Auto()),
 ):
     register(_method)
