@@ -179,14 +179,15 @@ class Loss:
             raise TypeError(f"y must hold the labels -1 and 1, got dtype {given.dtype}; {cure}.")
         labels = check.vector(y, n, "y", each="row of X").copy()
         if self.margin:
-            if not np.all(np.abs(labels) == 1.0):
+            ups = np.count_nonzero(labels == 1.0)
+            if ups + np.count_nonzero(labels == -1.0) < n:
                 found = np.unique(labels)
                 shown = ", ".join(f"{v:g}" for v in found[:5])
                 raise ValueError(
                     f"loss {self.name!r} takes the labels -1 and 1 only, got {shown}"
                     f"{', ...' if found.size > 5 else ''}; {cure}."
                 )
-            if labels.min() == labels.max():
+            if ups in (0, n):
                 raise ValueError(
                     f"y has only one class ({labels[0]:g}): there is nothing to separate. "
                     "Give samples of both classes."
