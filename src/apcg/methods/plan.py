@@ -34,9 +34,10 @@ from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_sta
 from .interior import Interior, InteriorRun
 from .lean import Lean
 from .newton import Newton
+from .working_set import WorkingSet
 
 #: What can be left out of the plan.
-IDEAS = ("newton", "dual", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
+IDEAS = ("newton", "dual", "working_set", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -188,6 +189,9 @@ class Auto:
         fits = "newton" not in self.without and unmet(Newton(), problem) is None
         if fits and (at.side == "primal" or self._is_tall(problem)):
             return Newton()
+        sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
+        if sparse and not problem.g.is_quadratic:
+            return WorkingSet()
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):

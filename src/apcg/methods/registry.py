@@ -15,6 +15,7 @@ from .lean import Lean
 from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
+from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
 
@@ -89,5 +90,6 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    WorkingSet(),
 ):
     register(_method)

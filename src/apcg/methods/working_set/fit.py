@@ -1,0 +1,78 @@
+"""The losses at predictions z: value, slopes, curvatures, a search along a line, the best intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._kernels import smooth
+from ..._validation import Vector
+from ...erm import ERM
+
+#: b is best when the slope in b is this part of the sum of its terms' sizes.
+_BALANCE = 1e-13
+_TRIALS = 30
+
+
+@dataclass(eq=False)
+class Seen:
+    """Predictions z with the mean loss, and s_i phi_i'/n and s_i phi_i''/n."""
+
+    z: Vector
+    value: float
+    slope: Vector
+    bend: Vector
+
+
+class Losses:
+    """(1/n) sum_i s_i phi_i(z_i)"""
+
+    def __init__(self, problem: ERM) -> None:
+        self.problem, loss = problem, problem.loss
+        self._before = loss.kernel, np.array(loss.theta)
+        self._after = problem.y, loss.margin, problem.weights, 1 / problem.n
+        #: phi'' is constant: the squared loss
+        self.constant = loss.eta == loss.gamma
+        self.most_bend = 1 / (loss.gamma * problem.n)
+
+    def at(self, z: Vector) -> Seen:
+        """At predictions z."""
+        return self.along(z, z, 0.0)[0]
+
+    def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen, float, float]:
+        """At z + t way, with the first and second derivative in t."""
+        made = tuple(np.empty(z.size) for _ in range(3))
+        value, first, second = smooth.evaluate(*self._before, z, way, t, *self._after, *made)
+        return Seen(made[0], value, made[1], made[2]), first, second
+
+    def settle(self, seen: Seen) -> tuple[Seen, float]:
+        """The same w with the intercept that is best, and how much it changed."""
+        ones, moved = np.ones(seen.z.size), 0.0
+        low, high = -np.inf, np.inf
+        for _ in range(_TRIALS):
+            first, second = float(seen.slope.sum()), float(seen.bend.sum())
+            if abs(first) <= _BALANCE * float(np.abs(seen.slope).sum()):
+                break
+            low, high = (moved, high) if first < 0 else (low, moved)
+            # an intercept may have no curvature: then as if it had a thousandth of the most
+            new = moved - first / max(second, 1e-3 * self.most_bend * seen.z.size)
+            if not low < new < high:
+                new = 0.5 * (low + high)
+            if new == moved:
+                break
+            seen, moved = self.along(seen.z, ones, new - moved)[0], new
+        return seen, moved
+
+    def dual_of(self, slope: Vector) -> Vector:
+        """The dual point x of these slopes."""
+        x = -self.problem.n * slope
+        return np.asarray(self.problem.y * x if self.problem.loss.margin else x)
+
+    def dual_value(self, x: Vector) -> float:
+        """D(x) without its part of g*."""
+        p = self.problem
+        total = -float(p.loss.arrays.total_conjugate(x, p.weights))
+        if not p.loss.margin:
+            total += float(np.dot(p.y, x))
+        return total / p.n

@@ -1,0 +1,39 @@
+"""The constants of the method of working sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """From prototypes on gene expression data, text and one-hot rows, unless it says otherwise."""
+
+    #: the first working set has so many columns
+    first: int = 100
+    #: lambda falls by this factor from stage to stage: squared loss, others
+    stage: tuple[float, float] = (3.0, 10.0)
+    #: a stage ends at this relative gap
+    rough: float = 0.5
+    #: the model is solved to this part of the gap, ...
+    inner: float = 0.05
+    #: ... but not beyond this part of the gap that is asked for
+    enough: float = 0.3
+    #: a model that is not exact is solved to this part of the violation it began with
+    forcing: float = 0.1
+    #: Newton's steps with one working set, where the model is not exact
+    steps: int = 3
+    #: sweeps between Newton's steps on the support, and how many of these in a row
+    sweeps: int = 30
+    newtons: int = 5
+    #: turns of sweeps and Newton's steps on one model
+    turns: int = 100
+    #: a support of more columns gets no Newton step
+    widest: int = 2000
+    #: the least curvature of a row, as part of the most there is: to begin with, and its changes
+    floor: float = 4e-3
+    floor_up: float = 10.0
+    floor_down: float = 0.1
+    #: Armijo's constant, and trials of a search along a line
+    armijo: float = 0.01
+    trials: int = 20
