@@ -37,3 +37,17 @@ class Tuning:
     #: Armijo's constant, and trials of a search along a line
     armijo: float = 0.01
     trials: int = 20
+    #: rounds without progress after which rounding is taken to have won
+    patience: int = 10
+    #: so many rows a column, and at most so many columns: all columns are in the model
+    tall: float = 10.0
+    most_columns: int = 2000
+    #: a sample has so many rows for each column, this share of all, and so many at least
+    rows_per_feature: float = 10.0
+    share: float = 0.05
+    least_rows: int = 1000
+    #: it is solved to this gap, in at most so many passes over it
+    sample_gap: float = 0.01
+    sample_passes: int = 200
+    #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
+    kept: tuple[float, float] = (0.3, 0.1)

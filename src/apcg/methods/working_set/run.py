@@ -1,0 +1,204 @@
+"""What all runs of the method share: where it is, the gap, stages in theta, a move along a line."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._validation import Vector
+from ...erm import ERM
+from ...points import Certificate, Point, Start
+from ..base import Budget, Target, Work
+from .fit import Losses, Seen
+from .penalty import Penalty
+from .tuning import Tuning
+
+
+class SparseRun:
+    """The method at work. A subclass says what a round is.
+
+    w, b, seen   the point, with its predictions, losses, slopes and curvatures
+    slope        minus the gradient of the losses by w, at the best b
+    theta        a_j is theta times what it is in P; it falls to 1
+    floor        the least curvature of a row that a model has, as part of the most
+    """
+
+    side = "primal"
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
+        self.problem, self.tuning, self._tol = problem, tuning, target.tol
+        self.penalty, self.losses = Penalty.of(problem), Losses(problem)
+        cold = at.w is None
+        self.w = self.penalty.start(problem.d) if at.w is None else problem.interval.clip(at.w)
+        self.b = at.b or 0.0
+        self.theta, self.floor = math.inf if cold else 1.0, tuning.floor
+        self.seen_at: Seen | None = None
+        self.slope = np.empty(0)
+        self.cost, self._counted = 0.0, 0
+        self._dual: Vector | None = None
+        self._best, self._idle = (math.inf, math.inf), 0
+        self.stuck = False
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Rounds until the gap is predicted to pass, or the budget is spent."""
+        first = self.cost
+        if self.seen_at is None:
+            self.begin(budget)
+        while True:
+            gap, value = self.gap()
+            if self.theta == 1 and gap <= self._tol * abs(value):
+                break
+            self.stuck = self._idles(gap, value)
+            if self.stuck or budget.expired or self.cost - first >= budget.passes:
+                break
+            if not self.round(gap, value):
+                self.stuck = True
+                break
+        passes = max(math.ceil(self.cost) - self._counted, 1)
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """w, and a feasible x that goes with it."""
+        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: compute anew what the run keeps."""
+        if self.seen_at is not None:
+            self.arrive(self.predict())
+
+    def _idles(self, gap: float, value: float) -> bool:
+        """Whether rounding has won: neither the gap nor P has fallen for a while."""
+        best_gap, best = self._best
+        if self.theta > 1 or gap < 0.9 * best_gap or value < best - 1e-13 * abs(best):
+            self._best, self._idle = (min(gap, best_gap), min(value, best)), 0
+            if self.theta > 1:
+                self._best = math.inf, math.inf
+        self._idle += 1
+        return self._idle > self.tuning.patience
+
+    # ---- where it is ----------------------------------------------------------------------------
+
+    def begin(self, budget: Budget) -> None:
+        """At the start: the gradient, and the first theta."""
+        zero = not self.w.any()
+        self.arrive(np.full(self.problem.n_samples, self.b) if zero else self.predict())
+        if self.theta > 1:
+            staged = zero and not self.penalty.bounded
+            self.theta = max(1.0, self.penalty.most(self.slope) / self.falls) if staged else 1.0
+
+    @property
+    def falls(self) -> float:
+        """By how much theta falls from stage to stage."""
+        return self.tuning.stage[not self.losses.constant]
+
+    @property
+    def at(self) -> Seen:
+        """The predictions with their losses."""
+        assert self.seen_at is not None
+        return self.seen_at
+
+    def predict(self) -> Vector:
+        """X w + b"""
+        self.cost += 0.5
+        return self.problem.samples.tdot(self.w) + self.b
+
+    def arrive(self, z: Vector) -> None:
+        """To predictions z: the losses there, at the best b, and minus their gradient."""
+        self.seen_at = self.losses.at(z)
+        if self.problem.intercept:
+            self.settle()
+        self.descend()
+
+    def settle(self) -> None:
+        """To the best b."""
+        self.seen_at, moved = self.losses.settle(self.at)
+        self.b += moved
+
+    def descend(self) -> None:
+        """`slope` anew, by a pass over the data."""
+        self.slope = -self.problem.samples.dot(self.at.slope)
+        self.cost += 0.5
+
+    # ---- the gap --------------------------------------------------------------------------------
+
+    def gap(self) -> tuple[float, float]:
+        """P - D and P at theta; theta falls where that is rough enough."""
+        while True:
+            gap, value = self._gap_at(self.theta)
+            if self.theta == 1 or gap > self.tuning.rough * abs(value):
+                return gap, value
+            self.theta = max(1.0, self.theta / self.falls)
+
+    def _gap_at(self, theta: float) -> tuple[float, float]:
+        """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
+        penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
+        value = self.at.value + penalty.value(self.w)
+        x = losses.dual_of(self.at.slope)
+        if penalty.bounded or penalty.a.min() == 0:
+            g, v = self.problem.g, self.slope / alpha
+            s = 1 / max(1.0, g.excess(v) * (1 + 1e-12))
+            self._dual = s * x
+            return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
+        s = 1 / max(1.0, penalty.most(self.slope) * (1 + 1e-12))
+        best, self._dual = losses.dual_value(s * x), s * x
+        if penalty.ridged:
+            over = np.maximum(np.abs(self.slope) - penalty.a, 0.0)
+            whole = losses.dual_value(x) - 0.5 * float(np.sum(over * over / penalty.b))
+            best -= 0.5 * float(np.sum(np.square(np.maximum(s * np.abs(self.slope) - penalty.a, 0.0)) / penalty.b))
+            if whole > best:
+                best, self._dual = whole, x
+        return value - best, value
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def round(self, gap: float, value: float) -> bool:
+        """Bring P down at theta; False if nothing moved and nothing else can be tried."""
+        raise NotImplementedError
+
+    def wanted(self, gap: float, value: float) -> float:
+        """How small the gap of a model should be made."""
+        return max(self.tuning.inner * gap, self.tuning.enough * self._tol * abs(value))
+
+    def bend(self) -> Vector:
+        """The curvatures of a model: those of the losses, but not below the floor."""
+        bend = self.at.bend
+        if self.losses.constant:
+            return bend
+        weights = np.broadcast_to(self.problem.weights, bend.shape)
+        return np.maximum(bend, self.floor * self.losses.most_bend * weights)
+
+    def move(self, W: Vector | slice, v: Vector, way: Vector, way_b: float) -> float:
+        """Along the line to w_W = v, as far as P falls by a part of what the model promises.
+
+        `way` is what the predictions change by, with the intercept's part way_b. Gives the share
+        that was taken, 0 if none was.
+        """
+        seen, losses, tuning = self.at, self.losses, self.tuning
+        w, penalty = self.w[W], self.penalty.times(self.theta)
+        penalty = penalty if isinstance(W, slice) else penalty.on(W)
+        before = penalty.value(w)
+        promised = float(np.dot(seen.slope, way)) + penalty.value(v) - before
+        slack = 1e-14 * abs(seen.value)
+        t, new_w = 1.0, v
+        for _ in range(tuning.trials):
+            new = losses.along(seen.z, way, t)[0]
+            change = new.value + penalty.value(new_w) - seen.value - before
+            if change <= tuning.armijo * t * promised + slack:
+                break
+            t *= 0.5
+            new_w = w + t * (v - w)
+        else:
+            self.floor = min(1.0, 100 * self.floor)
+            return 0.0
+        self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
+        self.floor = min(1.0, self.floor)
+        self.w[W] = new_w
+        self.b += t * way_b
+        self.seen_at = new
+        if self.problem.intercept and not losses.constant:
+            self.settle()
+        return t
