@@ -20,9 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...data.linear_map import Sparse
 from ...erm import ERM
 from ...points import Start
 from ..base import SEPARABLE, SMOOTH_LOSS, Needs, Target
+from .columns import ColumnsRun
 from .run import SparseRun
 from .tall import TallRun
 from .tuning import Tuning
@@ -45,4 +47,6 @@ class WorkingSet:
         t, d = self.tuning, problem.d
         if d <= t.most_columns and problem.n_samples >= t.tall * d:
             return TallRun(problem, at, target, t, rng)
+        if isinstance(problem.samples, Sparse):
+            return ColumnsRun(problem, at, target, t)
         return WideRun(problem, at, target, t)

@@ -25,6 +25,8 @@ class SparseRun:
     """
 
     side = "primal"
+    #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
+    slack = 1e-12
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         self.problem, self.tuning, self._tol = problem, tuning, target.tol
@@ -140,10 +142,10 @@ class SparseRun:
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:
             g, v = self.problem.g, self.slope / alpha
-            s = 1 / max(1.0, g.excess(v) * (1 + 1e-12))
+            s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
             self._dual = s * x
             return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
-        s = 1 / max(1.0, penalty.most(self.slope) * (1 + 1e-12))
+        s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
         best, self._dual = losses.dual_value(s * x), s * x
         if penalty.ridged:
             over = np.maximum(np.abs(self.slope) - penalty.a, 0.0)

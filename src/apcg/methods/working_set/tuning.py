@@ -51,3 +51,27 @@ class Tuning:
     sample_passes: int = 200
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
     kept: tuple[float, float] = (0.3, 0.1)
+    # ---- sparse columns ----
+    #: below this tolerance the columns are float64: with float32 the least gap seen was 1.3e-7
+    narrow: float = 3e-7
+    #: looks that failed after which they are too
+    failures: int = 2
+    #: a column may move if its slope is above this part of a_j
+    entering: float = 0.999
+    #: in a stage the slopes of columns above this part of a_j are taken
+    near: float = 0.5
+    #: sweeps over what moved, after the first one, ...
+    more_sweeps: int = 3
+    #: ... until the violation is this part of the first: squared loss, others
+    settled: float = 0.05
+    forced: float = 0.3
+    #: conjugate gradients end at this part of the residual, ...
+    residual: float = 0.03
+    #: ... or after so many (squared loss, others); twice as many while the support is stable
+    gradients: tuple[int, int] = (10, 5)
+    most_gradients: tuple[int, int] = (160, 40)
+    #: it is stable if at most this part is cut, or its size changes by no more
+    stable: tuple[float, float] = (0.002, 0.02)
+    #: a step changes no margin by more than about this, to begin with, and at least and most
+    trust: float = 10.0
+    trusts: tuple[float, float] = (1.0, 20.0)
