@@ -39,7 +39,7 @@ class ColumnsRun(SparseRun):
         self._wide = target.tol < tuning.narrow
         self._failed = 0
         self.kept: NDArray[np.int64] | None = None
-        self._most, self._support = tuning.gradients[0], 0
+        self._most, self._support = tuning.gradients[not self.losses.constant], 0
         self._trust = tuning.trust
         self._model: _Fixed | None = None
         self._checked = False
@@ -177,9 +177,8 @@ class ColumnsRun(SparseRun):
             if worst <= tuning.forced * first:
                 break
             worst = model.sweep()
-        size = self._support
         if self.theta == 1 and worst > tuning.forced * first:
-            size, _ = model.face(self._most, tuning.residual)
+            model.face(self._most, tuning.residual)
         self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
         step = model.v - v
         if not step.any():
@@ -189,10 +188,12 @@ class ColumnsRun(SparseRun):
         columns_of.predict()
         way_b = -float(np.dot(mean, step)) / total if mean.size else 0.0
         taken = self.move(W, model.v, way + way_b, way_b)
-        stable = taken == 1 and abs(size - self._support) <= tuning.stable[1] * size
-        self._support = size
-        most = min(2 * self._most, tuning.most_gradients[1])
-        self._most = most if stable else tuning.gradients[1]
+        if self.theta == 1:
+            size = int(np.count_nonzero(model.v))
+            stable = taken == 1 and abs(size - self._support) <= tuning.stable[1] * size
+            self._support = size
+            most = min(2 * self._most, tuning.most_gradients[1])
+            self._most = most if stable else tuning.gradients[1]
         low, high = tuning.trusts
         self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)
         return taken > 0 or self.floor < 1

@@ -18,6 +18,8 @@ from .penalty import Penalty
 _NONE = np.empty(0)
 #: shares of a step that are tried
 _SHARES = (1.0, 0.3, 0.09)
+#: steps that end at the first edge and are begun again without it
+_ATTEMPTS = 3
 
 
 class ColumnModel:
@@ -61,10 +63,18 @@ class ColumnModel:
 
     def face(self, most: int, share: float) -> tuple[int, int]:
         """Conjugate gradients on the support: how many it has, and how many of it were cut."""
-        S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
-        S = S[self._squares[S] > 0]
-        if not S.size:
-            return 0, 0
+        for _ in range(_ATTEMPTS):
+            S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
+            S = S[self._squares[S] > 0]
+            if not S.size:
+                return 0, 0
+            cut = self._along(S, most, share)
+            if cut >= 0:
+                return S.size, cut
+        return S.size, S.size
+
+    def _along(self, S: NDArray[np.int64], most: int, share: float) -> int:
+        """How many v_j of the support a step cuts; -1 if it went to the first edge only."""
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
         step, work = np.empty(S.size), np.empty((3, S.size))
@@ -73,30 +83,40 @@ class ColumnModel:
         )
         self.spent += 2 * done * float(self.cost[S].sum())
         low, high = on.room(v)
-        for k, t in enumerate(_SHARES):
+        for t in _SHARES:
             new = np.clip(v + t * step, low, high)
-            # r is that of the whole step: what was cut or left is given back
-            back = np.zeros(self.v.size)
-            back[S] = (v + step) - new if k == 0 else v - new
-            if k:
-                self.r[:] = r
-            self._give(back)
+            self._arrive(S, new, *((v + step, None) if t == 1 else (v, r)))
             if self._value(on, new) < before:
                 self.v[S] = new
-                return S.size, int(np.count_nonzero((new == low) | (new == high)))
-        self.r[:] = r
-        return S.size, S.size
+                return int(np.count_nonzero((new == low) | (new == high)))
+        edge = np.where(step > 0, high, low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(step != 0, (edge - v) / step, np.inf)
+        first = int(np.argmin(t))
+        new = np.clip(v + min(float(t[first]), 1.0) * step, low, high)
+        if t[first] <= 1:
+            new[first] = edge[first]
+        self._arrive(S, new, v, r)
+        if not self._value(on, new) <= before:  # rounding has won
+            self._arrive(S, v, v, r)
+            return S.size
+        self.v[S] = new
+        return -1
 
-    def predict(self) -> None:
-        """r += A v: for a model of no residual, the predictions of v."""
-        self._set.times(self.v, self.r)
-
-    def _give(self, back: Vector) -> None:
-        """r += A back"""
+    def _arrive(self, S: NDArray[np.int64], new: Vector, at: Vector, r: Vector | None) -> None:
+        """r of `new`: from r of `at`, which is as it is now unless it is given."""
+        if r is not None:
+            self.r[:] = r
+        back = np.zeros(self.v.size)
+        back[S] = at - new
         if back.any():
             self._set.times(back, self.r)
             if self._e.size:
                 self.r -= float(np.dot(self._e, self.r)) * self._e
+
+    def predict(self) -> None:
+        """r += A v: for a model of no residual, the predictions of v."""
+        self._set.times(self.v, self.r)
 
     def _value(self, on: Penalty, v: Vector) -> float:
         return 0.5 * float(np.dot(self.r, self.r)) + on.value(v)

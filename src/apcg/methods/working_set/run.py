@@ -197,7 +197,7 @@ class SparseRun:
             self.floor = min(1.0, 100 * self.floor)
             return 0.0
         self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
-        self.floor = min(1.0, self.floor)
+        self.floor = min(1.0, max(self.floor, tuning.least_floor))
         self.w[W] = new_w
         self.b += t * way_b
         self.seen_at = new

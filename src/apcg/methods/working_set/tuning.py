@@ -34,6 +34,7 @@ class Tuning:
     floor: float = 4e-3
     floor_up: float = 10.0
     floor_down: float = 0.1
+    least_floor: float = 1e-12
     #: Armijo's constant, and trials of a search along a line
     armijo: float = 0.01
     trials: int = 20
