@@ -190,7 +190,7 @@ class Auto:
         if fits and (at.side == "primal" or self._is_tall(problem)):
             return Newton()
         sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
-        if sparse and not problem.g.is_quadratic:
+        if sparse and problem.g.a.any():  # with bounds alone there are no zeros to gain by
             return WorkingSet()
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
@@ -278,8 +278,11 @@ class PlanRun:
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._on_kept_rows = False
-            at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
-            self._run = Lean().start(self.problem, at, self.target, self._rng)
+            b = certificate.b if self.problem.intercept else None
+            at = Start(x=certificate.x, w=certificate.w, b=b)
+            lean = unmet(Lean(), self.problem) is None
+            general: Method = Lean() if lean else AdaptiveMethod()
+            self._run = general.start(self.problem, at, self.target, self._rng)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
 

@@ -142,7 +142,11 @@ class ColumnsRun(SparseRun):
             most = min(2 * self._most, tuning.most_gradients[0])
             self._most = most if stable else tuning.gradients[0]
         self.cost += model.spent / (2 * max(self._samples.nnz, 1))
-        return self._go(W, model.v, (before - model.r) / fixed.root, fixed.intercept(W, model.v))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            way = (before - model.r) / fixed.root
+        if self.problem.weights.size > 1:
+            way[self.problem.weights == 0] = 0.0
+        return self._go(W, model.v, way, fixed.intercept(W, model.v))
 
     def _go(self, W: Index, v: Vector, way: Vector, mean: Vector) -> bool:
         step = v - self.w[W]
@@ -163,10 +167,10 @@ class ColumnsRun(SparseRun):
         if self.problem.intercept:
             total = math.sqrt(float(bend.sum()))
             e, mean = root / total, scaled.most / total
-            squares = squares - mean * mean
+            squares = _centred(squares, mean)
         v = self.w[W]
         with np.errstate(divide="ignore"):
-            far = self._trust / packed.most[W]
+            far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
         on = penalty.on(W)
         on = Penalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,7 +186,7 @@ class ColumnsRun(SparseRun):
         self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
         step = model.v - v
         if not step.any():
-            return False
+            return self.lifts()
         way = np.zeros(self.problem.n_samples)
         columns_of = ColumnModel(packed, W, squares, step, way, on)
         columns_of.predict()
@@ -196,7 +200,13 @@ class ColumnsRun(SparseRun):
             self._most = most if stable else tuning.gradients[1]
         low, high = tuning.trusts
         self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)
-        return taken > 0 or self.floor < 1
+        return taken > 0 or self.lifts()
+
+
+def _centred(squares: Vector, mean: Vector) -> Vector:
+    """The squares of columns less their means; 0 for a column that is constant up to rounding."""
+    made = squares - mean * mean
+    return np.where(made > 1e-7 * squares, made, 0.0)
 
 
 class _Fixed:
@@ -218,7 +228,7 @@ class _Fixed:
             self.e = np.full(n, 1 / total) if p.weights.size == 1 else self.root / total
             self.mean = np.zeros(d)
             self._packed.products(self.e, self.mean)
-            self._squares = self._squares - self.mean * self.mean
+            self._squares = _centred(self._squares, self.mean)
         self._total = math.sqrt(p.n)
 
     def on(self, W: Index, w: Vector, z: Vector, penalty: Penalty) -> ColumnModel:

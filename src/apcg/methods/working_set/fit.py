@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,19 +50,19 @@ class Losses:
     def settle(self, seen: Seen) -> tuple[Seen, float]:
         """The same w with the intercept that is best, and how much it changed."""
         ones, moved = np.ones(seen.z.size), 0.0
-        low, high = -np.inf, np.inf
+        rounding = 2.0**-52 * float(np.abs(seen.z).max(initial=0.0))
         for _ in range(_TRIALS):
             first, second = float(seen.slope.sum()), float(seen.bend.sum())
             if abs(first) <= _BALANCE * float(np.abs(seen.slope).sum()):
-                break
-            low, high = (moved, high) if first < 0 else (low, moved)
-            # an intercept may have no curvature: then as if it had a thousandth of the most
-            new = moved - first / max(second, 1e-3 * self.most_bend * seen.z.size)
-            if not low < new < high:
-                new = 0.5 * (low + high)
-            if new == moved:
-                break
-            seen, moved = self.along(seen.z, ones, new - moved)[0], new
+                return seen, moved
+            step = -first / second if second > 0 else math.inf
+            if abs(step) <= rounding:
+                return seen, moved
+            trial = self.along(seen.z, ones, step)[0] if math.isfinite(step) else seen
+            if not trial.value < seen.value:  # far from a parabola: by bisection
+                step = self.problem._best_intercept(seen.z)
+                return self.along(seen.z, ones, step)[0], moved + step
+            seen, moved = trial, moved + step
         return seen, moved
 
     def dual_of(self, slope: Vector) -> Vector:

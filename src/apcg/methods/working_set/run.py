@@ -15,6 +15,10 @@ from .penalty import Penalty
 from .tuning import Tuning
 
 
+#: what `GramModel.solve` takes
+Wanted = tuple[float, float, float]
+
+
 class SparseRun:
     """The method at work. A subclass says what a round is.
 
@@ -73,12 +77,12 @@ class SparseRun:
             self.arrive(self.predict())
 
     def _idles(self, gap: float, value: float) -> bool:
-        """Whether rounding has won: neither the gap nor P has fallen for a while."""
+        """Whether it gets no further: for a while neither the gap nor P has fallen to speak of."""
         best_gap, best = self._best
-        if self.theta > 1 or gap < 0.9 * best_gap or value < best - 1e-13 * abs(best):
+        if self.theta > 1:
+            return False
+        if gap < 0.9 * best_gap or value < best - self.tuning.slow * gap:
             self._best, self._idle = (min(gap, best_gap), min(value, best)), 0
-            if self.theta > 1:
-                self._best = math.inf, math.inf
         self._idle += 1
         return self._idle > self.tuning.patience
 
@@ -161,9 +165,21 @@ class SparseRun:
         """Bring P down at theta; False if nothing moved and nothing else can be tried."""
         raise NotImplementedError
 
-    def wanted(self, gap: float, value: float) -> float:
-        """How small the gap of a model should be made."""
-        return max(self.tuning.inner * gap, self.tuning.enough * self._tol * abs(value))
+    def wanted(self, slope: Vector, w: Vector, on: Penalty, gap: float, value: float) -> Wanted:
+        """How well to solve a model: the violation and the gain to come, or the latter alone."""
+        tuning = self.tuning
+        first = float(on.violations(w, slope).max(initial=0.0))
+        least = tuning.enough * self._tol * abs(value)
+        if self.losses.constant:
+            return tuning.exact * first, max(tuning.inner * gap, least), least
+        return tuning.forcing * first, math.inf, least
+
+    def lifts(self) -> bool:
+        """Nothing moved: whether a floor that is higher is still to be tried."""
+        if self.losses.constant or self.floor == 1:
+            return False
+        self.floor = min(1.0, 100 * self.floor)
+        return True
 
     def bend(self) -> Vector:
         """The curvatures of a model: those of the losses, but not below the floor."""
@@ -194,7 +210,6 @@ class SparseRun:
             t *= 0.5
             new_w = w + t * (v - w)
         else:
-            self.floor = min(1.0, 100 * self.floor)
             return 0.0
         self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
         self.floor = min(1.0, max(self.floor, tuning.least_floor))

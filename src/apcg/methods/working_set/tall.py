@@ -74,10 +74,8 @@ class TallRun(SparseRun):
             self._whole = True
         G, mean = self._kept
         model = GramModel(G, self.slope, self.w, self.penalty, tuning)
-        first = self.penalty.violations(self.w, self.slope)
-        target = 0.0 if constant else tuning.forcing * float(first.max(initial=0.0))
-        enough = tuning.enough * self._tol * abs(value) if constant else self.wanted(gap, value)
-        model.solve(target, enough)
+        target, enough, least = self.wanted(self.slope, self.w, self.penalty, gap, value)
+        model.solve(target, least if constant else enough, least)  # one model, if it is exact
         step = model.v - self.w
         if not step.any():
             return self._renew(fresh)
@@ -97,4 +95,4 @@ class TallRun(SparseRun):
         if self.losses.constant:
             return False
         self._kept = None
-        return not fresh or self.floor < 1
+        return not fresh or self.lifts()

@@ -19,6 +19,8 @@ class Tuning:
     inner: float = 0.05
     #: ... but not beyond this part of the gap that is asked for
     enough: float = 0.3
+    #: a model that is exact is solved to this part of the violation it began with, and
+    exact: float = 0.3
     #: a model that is not exact is solved to this part of the violation it began with
     forcing: float = 0.1
     #: Newton's steps with one working set, where the model is not exact
@@ -38,8 +40,10 @@ class Tuning:
     #: Armijo's constant, and trials of a search along a line
     armijo: float = 0.01
     trials: int = 20
-    #: rounds without progress after which rounding is taken to have won
-    patience: int = 10
+    #: so many rounds in which the gap did not fall by a tenth, nor P by this part of the gap, and
+    #: it gets no further
+    patience: int = 20
+    slow: float = 1e-3
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000

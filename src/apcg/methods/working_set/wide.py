@@ -19,17 +19,16 @@ class WideRun(SparseRun):
         W = self._choose()
         block = Dense(self.problem, W)
         self.cost += 0.5 * W.size / self.problem.d
-        enough = self.wanted(gap, value)
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
         moved = False
         for k in range(steps):
             slope = self.slope[W] if k == 0 else block.slope(self.at.slope)
-            if not self.step(W, block, slope, enough):
+            if not self.step(W, block, slope, gap, value):
                 break
             moved = True
         if moved:
             self.descend()
-        return moved
+        return moved or self.lifts()
 
     def _choose(self) -> Index:
         """The support and the columns that are nearest to entering it."""
@@ -49,17 +48,13 @@ class WideRun(SparseRun):
         score[inside] = np.inf
         return np.sort(np.argpartition(-score, size - 1)[:size])
 
-    def step(self, W: Index, block: Block, slope: Vector, enough: float) -> bool:
+    def step(self, W: Index, block: Block, slope: Vector, gap: float, value: float) -> bool:
         """Minimise a model over the columns of W, and go there as far as P falls."""
         G, mean = block.gram(self.bend(), self.problem.intercept)
         self.cost += block.cost
         penalty = self.penalty.times(self.theta).on(W)
         model = GramModel(G, slope, self.w[W], penalty, self.tuning)
-        target = 0.0
-        if not self.losses.constant:
-            first = penalty.violations(model.v, slope)
-            target = self.tuning.forcing * float(first.max(initial=0.0))
-        model.solve(target, enough)
+        model.solve(*self.wanted(slope, model.v, penalty, gap, value))
         step = model.v - self.w[W]
         if not step.any():
             return False
