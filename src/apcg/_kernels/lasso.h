@@ -34,11 +34,11 @@ static inline double apcg_best(double w, double slope, double h, ptrdiff_t j,
 
 /* Up to `most` sweeps; gives how many there were. `worst` is the greatest move of the last one, times
  * the curvature. Times the sum of all |w_j| it bounds what is left to gain. It ends when the
- * violation is at most `target` and that bound at most `enough`, or the bound at most `least`. */
+ * violation is at most `target` and that bound at most `enough`, or at most `fine` and `least`. */
 APCG_CLONES static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, double *restrict g,
                                               double *restrict w, const apcg_penalty *p,
                                               ptrdiff_t most, double target, double enough,
-                                              double least, double *worst) {
+                                              double fine, double least, double *worst) {
     ptrdiff_t sweep = 0;
     while (sweep < most) {
         double size1 = 0.0;
@@ -55,7 +55,9 @@ APCG_CLONES static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, d
             for (ptrdiff_t i = 0; i < size; i++) g[i] -= move * row[i];
         }
         const double left = *worst * size1;
-        if ((*worst <= target && left <= enough) || left <= least) break;
+        if ((*worst <= target && left <= enough) ||
+            (*worst <= fine && left <= least))
+            break;
     }
     return sweep;
 }

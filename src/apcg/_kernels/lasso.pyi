@@ -14,6 +14,7 @@ def gram_sweeps(
     most: int,
     target: float,
     enough: float,
+    fine: float,
     least: float,
 ) -> tuple[int, float]: ...
 def gram_newton(

@@ -14,7 +14,8 @@ cdef extern from "lasso.h" nogil:
         Py_ssize_t mask[4]
     Py_ssize_t apcg_gram_sweeps(const double *G, Py_ssize_t size, double *g, double *w,
                                 const apcg_penalty *p, Py_ssize_t most, double target,
-                                double enough, double least, double *worst)
+                                double enough, double fine, double least,
+                                double *worst)
     int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
                          const apcg_penalty *p, double *U, Py_ssize_t *S, double *work)
 
@@ -32,11 +33,11 @@ cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double
 
 def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
                 const double[::1] b, const double[::1] lower, const double[::1] upper,
-                Py_ssize_t most, double target, double enough, double least):
+                Py_ssize_t most, double target, double enough, double fine, double least):
     """Up to `most` sweeps on G = A'A with g = A'(t - A w): how many there were, and the greatest violation that the last one met.
 
     Times |w|_1 that bounds what is left to gain. They end when the violation is at most `target`
-    and that bound at most `enough`, or the bound at most `least`.
+    and that bound at most `enough`, or at most `fine` and `least`.
     """
     cdef double worst = 0.0
     cdef Py_ssize_t done
@@ -45,7 +46,7 @@ def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
         return 0, 0.0
     with nogil:
         done = apcg_gram_sweeps(&G[0, 0], w.shape[0], &g[0], &w[0], &p, most, target,
-                                enough, least, &worst)
+                                enough, fine, least, &worst)
     return done, worst
 
 

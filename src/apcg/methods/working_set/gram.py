@@ -23,16 +23,16 @@ class GramModel:
         self.G, self.g, self.v = G, slope.copy(), w.copy()
         self._penalty, self._tuning = penalty, tuning
 
-    def solve(self, target: float, enough: float, least: float) -> None:
+    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
         """Until no v_j violates by over `target` and the gain to come is at most `enough`.
 
-        Or until that gain is at most `least`.
+        Or until these are at most `fine` and `least`.
         """
         tuning, parts, size = self._tuning, self._penalty.parts, self.v.size
         room = np.empty((size, size)), np.empty(size, np.intp), np.empty((4, size))
         for _ in range(tuning.turns):
             sweeps, worst = lasso.gram_sweeps(
-                self.G, self.g, self.v, *parts, tuning.sweeps, target, enough, least
+                self.G, self.g, self.v, *parts, tuning.sweeps, target, enough, fine, least
             )
             if sweeps < tuning.sweeps or worst == 0:
                 return

@@ -47,6 +47,6 @@ class WorkingSet:
         t, d = self.tuning, problem.d
         if d <= t.most_columns and problem.n_samples >= t.tall * d:
             return TallRun(problem, at, target, t, rng)
-        if isinstance(problem.samples, Sparse):
+        if isinstance(problem.samples, Sparse) and problem.n_samples > t.few_rows:
             return ColumnsRun(problem, at, target, t)
         return WideRun(problem, at, target, t)

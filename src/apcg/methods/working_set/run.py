@@ -16,7 +16,7 @@ from .tuning import Tuning
 
 
 #: what `GramModel.solve` takes
-Wanted = tuple[float, float, float]
+Wanted = tuple[float, float, float, float]
 
 
 class SparseRun:
@@ -166,13 +166,18 @@ class SparseRun:
         raise NotImplementedError
 
     def wanted(self, slope: Vector, w: Vector, on: Penalty, gap: float, value: float) -> Wanted:
-        """How well to solve a model: the violation and the gain to come, or the latter alone."""
+        """How well to solve a model: until its violation and the gain to come are at most so much.
+
+        That is a part of what they are now, or enough for the gap that is asked for. A dual point
+        that violates by a share s of a_j is scaled by 1 + s, and D loses about s^2 P by that.
+        """
         tuning = self.tuning
         first = float(on.violations(w, slope).max(initial=0.0))
-        least = tuning.enough * self._tol * abs(value)
+        share = tuning.enough * self._tol
+        fine, least = (on.least * math.sqrt(share) or math.inf), share * abs(value)
         if self.losses.constant:
-            return tuning.exact * first, max(tuning.inner * gap, least), least
-        return tuning.forcing * first, math.inf, least
+            return tuning.exact * first, max(tuning.inner * gap, least), fine, least
+        return tuning.forcing * first, math.inf, fine, least
 
     def lifts(self) -> bool:
         """Nothing moved: whether a floor that is higher is still to be tried."""

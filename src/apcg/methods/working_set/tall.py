@@ -74,8 +74,8 @@ class TallRun(SparseRun):
             self._whole = True
         G, mean = self._kept
         model = GramModel(G, self.slope, self.w, self.penalty, tuning)
-        target, enough, least = self.wanted(self.slope, self.w, self.penalty, gap, value)
-        model.solve(target, least if constant else enough, least)  # one model, if it is exact
+        wanted = self.wanted(self.slope, self.w, self.penalty, gap, value)
+        model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
         step = model.v - self.w
         if not step.any():
             return self._renew(fresh)

@@ -44,6 +44,8 @@ class Tuning:
     #: it gets no further
     patience: int = 20
     slow: float = 1e-3
+    #: sparse data with so few rows is taken as dense: supports are near n, and want a factor
+    few_rows: int = 600
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
