@@ -236,6 +236,11 @@ class PlanRun:
         return str(getattr(self._run, "side", "primal"))
 
     @property
+    def knows_its_gap(self) -> bool:
+        """Whether the method at work looks at its start itself."""
+        return bool(getattr(self._run, "knows_its_gap", False))
+
+    @property
     def mu(self) -> float:
         """mu-hat; 1 for a method without momentum of that kind."""
         mu = float(getattr(self._run, "mu", 1.0))

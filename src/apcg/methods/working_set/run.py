@@ -29,6 +29,7 @@ class SparseRun:
     """
 
     side = "primal"
+    knows_its_gap = True
     #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
     slack = 1e-12
 
@@ -43,7 +44,8 @@ class SparseRun:
         self.slope = np.empty(0)
         self.cost, self._counted = 0.0, 0
         self._dual: Vector | None = None
-        self._best, self._idle = (math.inf, math.inf), 0
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self._steeper: Vector | None = None
         self.stuck = False
 
     # ---- the protocol ---------------------------------------------------------------------------
@@ -132,12 +134,14 @@ class SparseRun:
     # ---- the gap --------------------------------------------------------------------------------
 
     def gap(self) -> tuple[float, float]:
-        """P - D and P at theta; theta falls where that is rough enough."""
+        """P - D and P at theta; theta falls where that is rough enough, or after some rounds."""
         while True:
             gap, value = self._gap_at(self.theta)
-            if self.theta == 1 or gap > self.tuning.rough * abs(value):
+            self._rounds += 1
+            patient = self._rounds <= self.tuning.rounds
+            if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
                 return gap, value
-            self.theta = max(1.0, self.theta / self.falls)
+            self.theta, self._rounds = max(1.0, self.theta / self.falls), 0
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
@@ -192,7 +196,8 @@ class SparseRun:
         if self.losses.constant:
             return bend
         weights = np.broadcast_to(self.problem.weights, bend.shape)
-        return np.maximum(bend, self.floor * self.losses.most_bend * weights)
+        bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
+        return bend if self._steeper is None else np.maximum(bend, self._steeper)
 
     def move(self, W: Vector | slice, v: Vector, way: Vector, way_b: float) -> float:
         """Along the line to w_W = v, as far as P falls by a part of what the model promises.
@@ -212,10 +217,14 @@ class SparseRun:
             change = new.value + penalty.value(new_w) - seen.value - before
             if change <= tuning.armijo * t * promised + slack:
                 break
+            if t == 1:
+                steeper = self._secant(seen, new, way)
             t *= 0.5
             new_w = w + t * (v - w)
         else:
+            self._steeper = steeper
             return 0.0
+        self._steeper = None if t == 1 else steeper
         self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
         self.floor = min(1.0, max(self.floor, tuning.least_floor))
         self.w[W] = new_w
@@ -224,3 +233,13 @@ class SparseRun:
         if self.problem.intercept and not losses.constant:
             self.settle()
         return t
+
+    @staticmethod
+    def _secant(seen: Seen, new: Seen, way: Vector) -> Vector:
+        """The curvature of each row on average along a step that went too far.
+
+        A loss with a kink in its slope, or a tail, has more of it further on.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            along = (new.slope - seen.slope) / way
+        return np.where(np.isfinite(along), along, 0.0)

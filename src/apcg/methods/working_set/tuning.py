@@ -15,6 +15,8 @@ class Tuning:
     stage: tuple[float, float] = (3.0, 10.0)
     #: a stage ends at this relative gap
     rough: float = 0.5
+    #: or after so many rounds
+    rounds: int = 5
     #: the model is solved to this part of the gap, ...
     inner: float = 0.05
     #: ... but not beyond this part of the gap that is asked for
@@ -42,7 +44,7 @@ class Tuning:
     trials: int = 20
     #: so many rounds in which the gap did not fall by a tenth, nor P by this part of the gap, and
     #: it gets no further
-    patience: int = 20
+    patience: int = 10
     slow: float = 1e-3
     #: sparse data with so few rows is taken as dense: supports are near n, and want a factor
     few_rows: int = 600

@@ -30,6 +30,11 @@ class WideRun(SparseRun):
             self.descend()
         return moved or self.lifts()
 
+    def predict(self) -> Vector:
+        S = np.flatnonzero(self.w)
+        self.cost += 0.5 * S.size / self.problem.d
+        return np.asarray(self.problem.samples.stored[:, S] @ self.w[S]) + self.b
+
     def _choose(self) -> Index:
         """The support and the columns that are nearest to entering it."""
         penalty, d = self.penalty.times(self.theta), self.problem.d
