@@ -12,6 +12,7 @@ from .._kernels import columns
 from .._validation import Vector
 
 _NONE = np.empty(0, np.int64)
+_EMPTY = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,13 @@ class Packed:
         if some is None or some.size:
             some = _NONE if some is None else some
             columns.products(self.entries, self.wide, self.start, some, u, out)
+
+    def add(self, ids: NDArray[np.int64], v: Vector, out: Vector) -> None:
+        """out += sum_k v_k A_(ids k)"""
+        some = columns.Set(
+            self.entries, self.wide, self.start, ids, self.squares, _EMPTY, _EMPTY, out.size
+        )
+        some.times(v, out)
 
     def scaled(self, ids: NDArray[np.int64], root: Vector) -> Packed:
         """The columns `ids`, each times root."""

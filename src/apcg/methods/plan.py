@@ -190,7 +190,7 @@ class Auto:
         if fits and (at.side == "primal" or self._is_tall(problem)):
             return Newton()
         sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
-        if sparse and problem.g.a.any():  # with bounds alone there are no zeros to gain by
+        if sparse and problem.interval.a.any():  # with bounds alone there are no zeros to gain by
             return WorkingSet()
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d

@@ -27,7 +27,7 @@ class Block(Protocol):
         """X_W step"""
 
 
-class Dense:
+class Copied:
     """A copy of the columns."""
 
     def __init__(self, problem: ERM, W: Index) -> None:

@@ -17,9 +17,9 @@ from ...data.linear_map import Sparse
 from ...data.packed import Packed
 from ...erm import ERM
 from ...points import Certificate, Start
-from ..base import Budget, Target
+from ..base import Target
 from .face import ColumnModel
-from .penalty import Penalty
+from .penalty import ScaledPenalty
 from .run import SparseRun
 from .tuning import Tuning
 
@@ -57,6 +57,13 @@ class ColumnsRun(SparseRun):
     def falls(self) -> float:
         return self.tuning.stage[0]
 
+    def predict(self) -> Vector:
+        """X w + b by the columns of the support."""
+        S, z = np.flatnonzero(self.w), np.full(self.problem.n_samples, self.b)
+        if S.size:
+            self._packed.add(S, self.w[S], z)
+        return z
+
     def descend(self) -> None:
         """The slopes of the columns kept."""
         if self.slope.size == 0:
@@ -74,14 +81,14 @@ class ColumnsRun(SparseRun):
         return gap, value
 
     def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run: everything anew, in float64; float32 may be too coarse."""
+        """A look that did not end the run: everything anew in float64, maybe the columns too."""
         if self.seen_at is None:
             return
         self._failed += self.theta == 1
         if self._failed >= self.tuning.failures and not self._wide:
             self._wide, self._model = True, None
         self.kept = None
-        self.arrive(self.predict())
+        self.arrive(super().predict())
         self.slope = -self._samples.dot(self.at.slope)
 
     # ---- a round --------------------------------------------------------------------------------
@@ -105,7 +112,7 @@ class ColumnsRun(SparseRun):
             return True
         return moved
 
-    def _choose(self, penalty: Penalty) -> Index:
+    def _choose(self, penalty: ScaledPenalty) -> Index:
         """The columns that may move."""
         if penalty.bounded:
             return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.slope) > 0))
@@ -123,7 +130,7 @@ class ColumnsRun(SparseRun):
 
     # ---- the squared loss -----------------------------------------------------------------------
 
-    def _squared(self, W: Index, penalty: Penalty) -> bool:
+    def _squared(self, W: Index, penalty: ScaledPenalty) -> bool:
         """P itself on the columns W."""
         if self._model is None:
             self._model = _Fixed(self, self._packed)
@@ -157,7 +164,7 @@ class ColumnsRun(SparseRun):
 
     # ---- other losses ---------------------------------------------------------------------------
 
-    def _newton(self, W: Index, penalty: Penalty) -> bool:
+    def _newton(self, W: Index, penalty: ScaledPenalty) -> bool:
         """A step of Newton's method on the columns W, inside a region of trust."""
         tuning, bend = self.tuning, self.bend()
         root = np.sqrt(bend)
@@ -172,7 +179,7 @@ class ColumnsRun(SparseRun):
         with np.errstate(divide="ignore"):
             far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
         on = penalty.on(W)
-        on = Penalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
+        on = ScaledPenalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
         with np.errstate(divide="ignore", invalid="ignore"):
             r = np.where(root > 0, -self.at.slope / root, 0.0)
         model = ColumnModel(scaled, np.arange(W.size), squares, v.copy(), r, on, mean, e)
@@ -188,8 +195,7 @@ class ColumnsRun(SparseRun):
         if not step.any():
             return self.lifts()
         way = np.zeros(self.problem.n_samples)
-        columns_of = ColumnModel(packed, W, squares, step, way, on)
-        columns_of.predict()
+        packed.add(W, step, way)
         way_b = -float(np.dot(mean, step)) / total if mean.size else 0.0
         taken = self.move(W, model.v, way + way_b, way_b)
         if self.theta == 1:
@@ -217,25 +223,23 @@ class _Fixed:
         self._problem = p
         n, d = p.n_samples, p.d
         self.mean = self.e = _NONE
+        self.root, self._packed = np.sqrt(p.weights), packed
         if p.weights.size > 1:
-            self.root: Vector | float = np.sqrt(p.weights)
             self._packed = packed.scaled(np.arange(d), self.root)
-        else:
-            self.root, self._packed = 1.0, packed
         self._squares = self._packed.squares
         if p.intercept:
             total = math.sqrt(p.n)
-            self.e = np.full(n, 1 / total) if p.weights.size == 1 else self.root / total
+            self.e = np.broadcast_to(self.root / total, n).copy()
             self.mean = np.zeros(d)
             self._packed.products(self.e, self.mean)
             self._squares = _centred(self._squares, self.mean)
         self._total = math.sqrt(p.n)
 
-    def on(self, W: Index, w: Vector, z: Vector, penalty: Penalty) -> ColumnModel:
+    def on(self, W: Index, w: Vector, z: Vector, penalty: ScaledPenalty) -> ColumnModel:
         """The model on some columns: n times P, less what does not depend on them."""
         p, n = self._problem, float(self._problem.n)
         on = penalty.on(W)
-        on = Penalty(n * on.a, n * on.b, on.lower, on.upper)
+        on = ScaledPenalty(n * on.a, n * on.b, on.lower, on.upper)
         r = self.root * (p.y - z)
         mean = self.mean[W] if self.mean.size else _NONE
         return ColumnModel(self._packed, W, self._squares[W], w.copy(), r, on, mean, self.e)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._kernels import columns
 from ..._validation import Vector
 from ...data.packed import Packed
-from .penalty import Penalty
+from .penalty import ScaledPenalty
 
 _NONE = np.empty(0)
 #: shares of a step that are tried
@@ -37,7 +37,7 @@ class ColumnModel:
         squares: Vector,
         v: Vector,
         r: Vector,
-        penalty: Penalty,
+        penalty: ScaledPenalty,
         mean: Vector = _NONE,
         e: Vector = _NONE,
     ) -> None:
@@ -91,10 +91,10 @@ class ColumnModel:
                 return int(np.count_nonzero((new == low) | (new == high)))
         edge = np.where(step > 0, high, low)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(step != 0, (edge - v) / step, np.inf)
-        first = int(np.argmin(t))
-        new = np.clip(v + min(float(t[first]), 1.0) * step, low, high)
-        if t[first] <= 1:
+            far = np.where(step != 0, (edge - v) / step, np.inf)
+        first = int(np.argmin(far))
+        new = np.clip(v + min(float(far[first]), 1.0) * step, low, high)
+        if far[first] <= 1:
             new[first] = edge[first]
         self._arrive(S, new, v, r)
         if not self._value(on, new) <= before:  # rounding has won
@@ -114,9 +114,5 @@ class ColumnModel:
             if self._e.size:
                 self.r -= float(np.dot(self._e, self.r)) * self._e
 
-    def predict(self) -> None:
-        """r += A v: for a model of no residual, the predictions of v."""
-        self._set.times(self.v, self.r)
-
-    def _value(self, on: Penalty, v: Vector) -> float:
+    def _value(self, on: ScaledPenalty, v: Vector) -> float:
         return 0.5 * float(np.dot(self.r, self.r)) + on.value(v)

@@ -1,4 +1,4 @@
-"""The losses at predictions z: value, slopes, curvatures, a search along a line, the best intercept."""
+"""The losses at predictions z: their sum, slopes and curvatures; the best intercept."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Losses:
 
     def __init__(self, problem: ERM) -> None:
         self.problem, loss = problem, problem.loss
-        self._before = loss.kernel, np.array(loss.theta)
-        self._after = problem.y, loss.margin, problem.weights, 1 / problem.n
+        self._theta = np.array(loss.theta)
         #: phi'' is constant: the squared loss
         self.constant = loss.eta == loss.gamma
         self.most_bend = 1 / (loss.gamma * problem.n)
@@ -43,9 +42,13 @@ class Losses:
 
     def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen, float, float]:
         """At z + t way, with the first and second derivative in t."""
-        made = tuple(np.empty(z.size) for _ in range(3))
-        value, first, second = smooth.evaluate(*self._before, z, way, t, *self._after, *made)
-        return Seen(made[0], value, made[1], made[2]), first, second
+        p, loss = self.problem, self.problem.loss
+        at, slope, bend = (np.empty(z.size) for _ in range(3))
+        value, first, second = smooth.evaluate(
+            loss.kernel, self._theta, z, way, t, p.y, loss.margin, p.weights, 1 / p.n,
+            at, slope, bend,
+        )  # fmt: skip
+        return Seen(at, value, slope, bend), first, second
 
     def settle(self, seen: Seen) -> tuple[Seen, float]:
         """The same w with the intercept that is best, and how much it changed."""

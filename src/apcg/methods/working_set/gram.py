@@ -1,4 +1,4 @@
-"""The model of P on a set of columns, by their Gram matrix: sweeps, and Newton's steps on the support.
+"""The model of P on a set of columns by their Gram matrix: sweeps, Newton steps on the support.
 
     M(v) = (1/2)(v - w)'G (v - w) - slope'(v - w) + sum_j a_j |v_j| + (b_j/2) v_j^2
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from ..._kernels import lasso
 from ..._validation import Matrix, Vector
-from .penalty import Penalty
+from .penalty import ScaledPenalty
 from .tuning import Tuning
 
 
 class GramModel:
     """M at v, which begins at w. G has both triangles."""
 
-    def __init__(self, G: Matrix, slope: Vector, w: Vector, penalty: Penalty, tuning: Tuning):
+    def __init__(self, G: Matrix, slope: Vector, w: Vector, penalty: ScaledPenalty, tuning: Tuning):
         self.G, self.g, self.v = G, slope.copy(), w.copy()
         self._penalty, self._tuning = penalty, tuning
 

@@ -40,9 +40,7 @@ class WorkingSet:
     needs: ClassVar[Needs] = (SMOOTH_LOSS, SEPARABLE)
     side: ClassVar[str] = "primal"
 
-    def start(
-        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
-    ) -> SparseRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         """Begin at at.w, or at 0 with a large alpha."""
         t, d = self.tuning, problem.d
         if d <= t.most_columns and problem.n_samples >= t.tall * d:

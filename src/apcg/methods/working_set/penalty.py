@@ -14,7 +14,7 @@ Parts = tuple[Vector, Vector, Vector, Vector]
 
 
 @dataclass(frozen=True, eq=False)
-class Penalty:
+class ScaledPenalty:
     """Each part has one entry for all features, or one for each."""
 
     a: Vector
@@ -23,7 +23,7 @@ class Penalty:
     upper: Vector
 
     @classmethod
-    def of(cls, problem: ERM) -> Penalty:
+    def of(cls, problem: ERM) -> ScaledPenalty:
         """That of a problem."""
         g, alpha = problem.interval, problem.alpha
         return cls(alpha * g.a, alpha * g.b, g.lower, g.upper)
@@ -49,13 +49,13 @@ class Penalty:
         positive = self.a[self.a > 0]
         return float(positive.min()) if positive.size else 0.0
 
-    def on(self, columns: Index) -> Penalty:
+    def on(self, columns: Index) -> ScaledPenalty:
         """That of some features."""
-        return Penalty(*(part[columns] if part.size > 1 else part for part in self.parts))
+        return ScaledPenalty(*(part[columns] if part.size > 1 else part for part in self.parts))
 
-    def times(self, theta: float) -> Penalty:
+    def times(self, theta: float) -> ScaledPenalty:
         """The same with theta a in the place of a."""
-        return self if theta == 1 else Penalty(theta * self.a, self.b, self.lower, self.upper)
+        return self if theta == 1 else ScaledPenalty(theta * self.a, self.b, self.lower, self.upper)
 
     def start(self, d: int) -> Vector:
         """The point nearest to 0."""
@@ -66,9 +66,14 @@ class Penalty:
         total = float(np.sum(self.a * np.abs(w)))
         return total + 0.5 * float(np.sum(self.b * w * w)) if self.b.any() else total
 
+    def conjugate(self, slope: Vector) -> float:
+        """sum_j (|slope_j| - a_j)_+^2/(2 b_j), without bounds and with all b_j > 0"""
+        over = np.maximum(np.abs(slope) - self.a, 0.0)
+        return 0.5 * float(np.sum(over * over / self.b))
+
     def free(self, w: Vector) -> Mask:
         """Where the penalty is smooth: off zero, unless a_j = 0, and off the bounds."""
-        off = (w != 0) | (self.a == 0)
+        off: Mask = (w != 0) | (self.a == 0)
         if self.bounded:
             off &= (w > self.lower) & (w < self.upper)
         return off
@@ -92,6 +97,7 @@ class Penalty:
     def most(self, slope: Vector) -> float:
         """The least theta at which w = 0 is at rest: the greatest |slope_j|/a_j."""
         if self.a.size == 1:
-            return float(np.max(np.abs(slope), initial=0.0)) / float(self.a[0]) if self.least else 0.0
+            largest = float(np.max(np.abs(slope), initial=0.0))
+            return largest / self.least if self.least else 0.0
         kept = self.a > 0
         return float(np.max(np.abs(slope[kept]) / self.a[kept], initial=0.0))

@@ -1,4 +1,4 @@
-"""What all runs of the method share: where it is, the gap, stages in theta, a move along a line."""
+"""What all runs of the method share: where it is, the gap, stages, a move along a line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 
-from ..._validation import Vector
+from ..._validation import Index, Vector
 from ...erm import ERM
 from ...points import Certificate, Point, Start
 from ..base import Budget, Target, Work
 from .fit import Losses, Seen
-from .penalty import Penalty
+from .penalty import ScaledPenalty
 from .tuning import Tuning
-
 
 #: what `GramModel.solve` takes
 Wanted = tuple[float, float, float, float]
@@ -35,7 +34,7 @@ class SparseRun:
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         self.problem, self.tuning, self._tol = problem, tuning, target.tol
-        self.penalty, self.losses = Penalty.of(problem), Losses(problem)
+        self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
         cold = at.w is None
         self.w = self.penalty.start(problem.d) if at.w is None else problem.interval.clip(at.w)
         self.b = at.b or 0.0
@@ -148,7 +147,7 @@ class SparseRun:
         penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
         value = self.at.value + penalty.value(self.w)
         x = losses.dual_of(self.at.slope)
-        if penalty.bounded or penalty.a.min() == 0:
+        if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.slope / alpha
             s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
             self._dual = s * x
@@ -156,9 +155,7 @@ class SparseRun:
         s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
         best, self._dual = losses.dual_value(s * x), s * x
         if penalty.ridged:
-            over = np.maximum(np.abs(self.slope) - penalty.a, 0.0)
-            whole = losses.dual_value(x) - 0.5 * float(np.sum(over * over / penalty.b))
-            best -= 0.5 * float(np.sum(np.square(np.maximum(s * np.abs(self.slope) - penalty.a, 0.0)) / penalty.b))
+            whole = losses.dual_value(x) - penalty.conjugate(self.slope)
             if whole > best:
                 best, self._dual = whole, x
         return value - best, value
@@ -169,7 +166,9 @@ class SparseRun:
         """Bring P down at theta; False if nothing moved and nothing else can be tried."""
         raise NotImplementedError
 
-    def wanted(self, slope: Vector, w: Vector, on: Penalty, gap: float, value: float) -> Wanted:
+    def wanted(
+        self, slope: Vector, w: Vector, on: ScaledPenalty, gap: float, value: float
+    ) -> Wanted:
         """How well to solve a model: until its violation and the gain to come are at most so much.
 
         That is a part of what they are now, or enough for the gap that is asked for. A dual point
@@ -199,7 +198,7 @@ class SparseRun:
         bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
         return bend if self._steeper is None else np.maximum(bend, self._steeper)
 
-    def move(self, W: Vector | slice, v: Vector, way: Vector, way_b: float) -> float:
+    def move(self, W: Index | slice, v: Vector, way: Vector, way_b: float) -> float:
         """Along the line to w_W = v, as far as P falls by a part of what the model promises.
 
         `way` is what the predictions change by, with the intercept's part way_b. Gives the share

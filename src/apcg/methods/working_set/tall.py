@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validation import Matrix, Vector
-from ...data.linear_map import Dense, Sparse
+from ...data.linear_map import Dense, Sparse, Stored
 from ...erm import ERM
 from ...points import Start
 from ..base import Budget, Target
@@ -42,7 +42,9 @@ class TallRun(SparseRun):
     def _on_sample(self, budget: Budget) -> None:
         """The answer on a sample of the rows, and its Gram matrix."""
         p, tuning = self.problem, self.tuning
-        size = int(max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows))
+        size = int(
+            max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
+        )
         if 2 * size > p.n_samples:
             return
         rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
@@ -51,10 +53,10 @@ class TallRun(SparseRun):
         y = p.y[rows]
         if p.loss.margin and np.ptp(y[weights > 0] if weights.size > 1 else y) == 0:
             return  # one class
-        if hasattr(part, "indptr"):
-            samples = Sparse(part.data, part.indices, part.indptr, p.d)
-        else:
-            samples = Dense(np.ascontiguousarray(part))
+        sparse = hasattr(part, "indptr")
+        samples: Stored = (
+            Sparse(part.data, part.indices, part.indptr, p.d) if sparse else Dense(part)
+        )
         n = float(np.sum(weights)) if weights.size > 1 else float(size)
         small = p.altered(samples=samples, y=y, weights=weights, n=n, n_samples=size)
         run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validation import Index, Vector
-from .blocks import Block, Dense
+from .blocks import Block, Copied
 from .gram import GramModel
 from .run import SparseRun
 
@@ -17,7 +17,7 @@ class WideRun(SparseRun):
 
     def round(self, gap: float, value: float) -> bool:
         W = self._choose()
-        block = Dense(self.problem, W)
+        block = Copied(self.problem, W)
         self.cost += 0.5 * W.size / self.problem.d
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
         moved = False
