@@ -30,7 +30,7 @@ class SparseRun:
     side = "primal"
     knows_its_gap = True
     #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
-    slack = 1e-12
+    slack = 1e-14
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         self.problem, self.tuning, self._tol = problem, tuning, target.tol
