@@ -1,4 +1,4 @@
-"""The method of working sets: optimality by its own definition, in every shape and with every option."""
+"""The method of working sets: optimality by its definition, in every shape, with every option."""
 
 import numpy as np
 import pytest

@@ -42,7 +42,8 @@ def solve(
         Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
         coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
         primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
-        losses). Or a method of your own: an object as `apcg.methods.base` describes it.
+        losses); "working_set", sets of features and models on them (L1, elastic net, smooth losses).
+        Or a method of your own: an object as `apcg.methods.base` describes it.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
         method counts its matrix and factor as passes; both finish what they are in. An L1 problem

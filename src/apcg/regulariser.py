@@ -201,10 +201,6 @@ class Interval:
     def value(self, w: Vector) -> float:
         if self.is_l2:
             return 0.5 * float(self.b[0]) * float(inner(w, w))
-        if self.is_unbounded:
-            w = np.abs(w)
-            square = inner(w, self.b * w) if self.b.any() else 0.0
-            return float(inner(w, np.broadcast_to(self.a, w.shape).copy()) + 0.5 * square)
         return float(self._terms[0].value(w))
 
     def prox(self, v: Vector, step: float) -> Vector:

@@ -5,7 +5,8 @@ Which method it starts with follows from the problem:
     quadratic penalty, smooth loss, many more samples than features   Newton's method
     quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
     L2 otherwise                                                      lean dual sweeps
-    L1, elastic net, bounds, weights of features                      adaptive coordinate steps
+    an L1 part, smooth loss                                           working sets
+    bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
 A dual method pays for every sample, however few features the samples have in common; Newton's

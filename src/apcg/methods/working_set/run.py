@@ -36,7 +36,9 @@ class SparseRun:
         self.problem, self.tuning, self._tol = problem, tuning, target.tol
         self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
         cold = at.w is None
-        self.w = self.penalty.start(problem.d) if at.w is None else problem.interval.clip(at.w)
+        if at.w is not None and not problem.interval.contains(at.w):
+            raise ValueError("x0 must be within the bounds of the penalty.")
+        self.w = self.penalty.start(problem.d) if at.w is None else at.w.copy()
         self.b = at.b or 0.0
         self.theta, self.floor = math.inf if cold else 1.0, tuning.floor
         self.seen_at: Seen | None = None
