@@ -95,7 +95,8 @@ def solve(
     judge = Judge(problem, stepping, options.tol)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None or options.verbose
-    first = bool(watched) or not (at.is_cold or getattr(stepping, "knows_its_gap", False))
+    alone = at.x is None and getattr(stepping, "knows_its_gap", False)
+    first = bool(watched) or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)

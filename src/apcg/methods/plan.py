@@ -176,7 +176,8 @@ class Auto:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
         first = self.first(problem, at)
-        if first.name == "newton" and at.w is None and at.x is not None:
+        primal = first.name == "newton" or (first.name == "working_set" and problem.dual_form)
+        if primal and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
         watch = None if "newton" in self.without else Watch(problem, target, self.tuning)
