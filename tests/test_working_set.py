@@ -281,6 +281,17 @@ def test_it_says_when_it_gets_no_further():
     assert certify(p, run.point().bare()).relative <= 1e-13
 
 
+def test_it_does_not_blame_rounding_for_a_large_gap():
+    """Nothing moves: alone it ends with the gap that it has, in a plan another method goes on."""
+    p = problem("squared", "wide")
+    for method, code in ((WIDE, "max_epochs"), (WorkingSet(alone=False), None)):
+        run = method.start(p, Start(), Target(1e-8), np.random.default_rng(0))
+        run.round = lambda gap, value: False
+        work = run.advance(Budget(700))
+        assert run.stuck == (code is None)
+        assert work.passes == (700 if code else 1)
+
+
 def test_a_dual_point_that_rounding_put_outside_is_made_anew():
     p = problem("squared", "wide")
     r = solve(p, tol=1e-6)

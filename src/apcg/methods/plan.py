@@ -193,7 +193,7 @@ class Auto:
             return Newton()
         sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
         if sparse and problem.interval.a.any():  # with bounds alone there are no zeros to gain by
-            return WorkingSet()
+            return WorkingSet(alone=False)
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):

@@ -36,12 +36,19 @@ class WorkingSet:
     """The method "working_set"."""
 
     tuning: Tuning = Tuning()
+    #: no other method is there to go on where this one gets no further
+    alone: bool = True
     name: ClassVar[str] = "working_set"
     needs: ClassVar[Needs] = (SMOOTH_LOSS, SEPARABLE)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         """Begin at at.w, or at 0 with a large alpha."""
+        run = self._run(problem, at, target, rng)
+        run.alone = self.alone
+        return run
+
+    def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         t, d = self.tuning, problem.d
         if d <= t.most_columns and problem.n_samples >= t.tall * d:
             return TallRun(problem, at, target, t, rng)

@@ -18,6 +18,10 @@ from .tuning import Tuning
 Wanted = tuple[float, float, float, float]
 
 
+#: below this relative gap a run that gets no further is at the end of double precision
+STALL = 1e-9
+
+
 class SparseRun:
     """The method at work. A subclass says what a round is.
 
@@ -29,6 +33,8 @@ class SparseRun:
 
     side = "primal"
     knows_its_gap = True
+    #: whether no other method is there to go on where this one gets no further
+    alone = True
     #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
     slack = 1e-14
 
@@ -60,15 +66,18 @@ class SparseRun:
             gap, value = self.gap()
             if self.theta == 1 and gap <= self._tol * abs(value):
                 break
-            self.stuck = self._idles(gap, value)
-            if self.stuck or budget.expired or self.cost - first >= budget.passes:
+            if budget.expired or self.cost - first >= budget.passes:
                 break
-            if not self.round(gap, value):
-                self.stuck = True
-                break
+            if self._idles(gap, value) or not self.round(gap, value):
+                return self._give_up(gap <= STALL * abs(value), budget)
         passes = max(math.ceil(self.cost) - self._counted, 1)
         self._counted += passes
         return Work(passes)
+
+    def _give_up(self, rounding: bool, budget: Budget) -> Work:
+        """It gets no further, by rounding or else; a method that is alone then has spent it all."""
+        self.stuck = rounding or not self.alone
+        return Work(1 if self.stuck else max(budget.passes, 1))
 
     def point(self) -> Point:
         """w, and a feasible x that goes with it."""
