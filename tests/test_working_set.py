@@ -237,7 +237,7 @@ def test_a_path_gives_the_answers_of_single_problems():
 
 
 def first(p):
-    return Auto().first(p, Start()).name
+    return Auto().first(p, Start())[0].name
 
 
 def test_auto_takes_it_for_penalties_with_an_l1_part():
@@ -250,7 +250,7 @@ def test_auto_takes_it_for_penalties_with_an_l1_part():
     X, y = data(labels="signs")
     assert first(ERM(X, y, "hinge", "elasticnet", 0.1)) != "working_set"  # not smooth
     left_out = Auto(without=("working_set",)).first(problem("squared", "wide"), Start())
-    assert left_out.name == "adaptive"
+    assert left_out[0].name == "adaptive"
 
 
 def test_auto_goes_on_with_another_method_where_it_gets_no_further():

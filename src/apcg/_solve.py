@@ -42,8 +42,8 @@ def solve(
         Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
         coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
         primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
-        losses); "working_set", sets of features and models on them (L1, elastic net, smooth losses).
-        Or a method of your own: an object as `apcg.methods.base` describes it.
+        losses); "working_set", models of P on sets of features (L1, elastic net, smooth losses). Or
+        a method of your own: an object as `apcg.methods.base` describes it.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
         method counts its matrix and factor as passes; both finish what they are in. An L1 problem
@@ -57,7 +57,8 @@ def solve(
     sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
         sweep of "auto" some coordinates may come more often than others.
     callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
-    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    verbose : 1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the
+        bar there.
     time_limit : in seconds.
     mu : for "apcg", the convexity parameter to use in the place of the problem's own.
 
@@ -92,14 +93,21 @@ def solve(
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
-    judge = Judge(problem, stepping, options.tol)
+    judge = Judge(problem, stepping, options.tol, chosen.name)
     # A cold start is no answer: it is looked at only if the user watches.
-    watched = options.check_every is not None or options.callback is not None or options.verbose
+    watched = options.check_every is not None or options.callback is not None
     alone = at.x is None and getattr(stepping, "knows_its_gap", False)
-    first = bool(watched) or not (at.is_cold or alone)
+    first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)
+    if not math.isfinite(final.primal):
+        start = "" if at.is_cold else "start from another x0, or "
+        raise ValueError(
+            f"P(w) = {final.primal:g} wherever it was looked at: it overflows, or the loss or the "
+            f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
+            "y and X."
+        )
     return _solution(chosen, stepping, outcome, final, options.tol)
 
 
@@ -111,6 +119,8 @@ def _solution(
     # what came after the loop may have reached what the loop did not
     if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
+    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+        status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,
         x=final.x,
@@ -151,7 +161,8 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
-        b = validate.number(b, "b of x0")
+        hint = "with another no digit of X w + b is right"
+        b = validate.number(b, "b of x0", low=-1e100, high=1e100, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -176,6 +187,8 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
         if point is None:
             return found
         new = certify(problem, point.bare())
+        if point.x is None and new.dual < found.dual:  # the x there was is better for it
+            new = certify(problem, Point(new.w, found.x, new.b))
     except KeyboardInterrupt:
         return found
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found

@@ -71,10 +71,11 @@ class FullRun:
         """Nothing is steered by looks."""
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
-        """With L1, one pass of coordinate descent, for exact zeros."""
-        if self.problem.dual_form or not self.problem.separable:
-            return None
-        return with_zeros(self.problem, certificate, self._rng)
+        """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
+        if not self.problem.dual_form and self.problem.separable:
+            return with_zeros(self.problem, certificate, self._rng)
+        put = getattr(self.iterate, "with_zeros", None)
+        return None if put is None or self.problem.g.is_quadratic else put(certificate)
 
 
 def start_vector(problem: ERM, at: Start) -> Vector:

@@ -15,6 +15,7 @@ from .lean import Lean
 from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
+from .span import Span
 from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
@@ -90,6 +91,7 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    Span(Auto()),
     WorkingSet(),
 ):
     register(_method)
