@@ -92,7 +92,7 @@ def test_looking_ahead_gives_better_starts():
     p, alphas = ERM(X, y, "logistic"), np.geomspace(1e-3, 1e-5, 12)
     answers = path(p, alphas, tol=1e-8, random_state=0)
     problems = [p.with_alpha(a) for a in alphas]
-    seen = [_path._Seen.of(q, r) for q, r in zip(problems, answers, strict=True)]
+    seen = [_path._Seen(q, r) for q, r in zip(problems, answers, strict=True)]
     better = []
     for k in range(3, len(alphas)):
         at = _path._ahead(problems[k], seen[k - 3 : k])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def path(
         answers[int(k)] = last
         if last.status.code == "interrupted":
             break
-        seen = [*seen[-3:], _Seen.of(problems[k], last)]
+        seen = [*seen[-3:], _Seen(problems[k], last)]
     return [answers[k] for k in range(alphas.size) if k in answers]
 
 
@@ -70,20 +71,30 @@ def path(
 class _Seen:
     """An answer, with X w, A x and the slopes phi' takes the values -x at, for looking ahead."""
 
-    alpha: float
+    problem: ERM
     answer: Solution
-    z: Vector
-    Ax: Vector
-    slopes: Vector
 
-    @classmethod
-    def of(cls, problem: ERM, answer: Solution) -> _Seen:
-        x = answer.x / divisor(problem.weights)
+    @property
+    def alpha(self) -> float:
+        """Of its problem."""
+        return self.problem.alpha
+
+    @cached_property
+    def z(self) -> Vector:
+        """X w + b"""
+        return self.problem.samples.tdot(self.answer.w) + self.answer.intercept
+
+    @cached_property
+    def Ax(self) -> Vector:
+        """A x/n"""
+        return self.problem._combine(self.answer.x) * self.alpha
+
+    @cached_property
+    def slopes(self) -> Vector:
+        """Where phi' takes the values -x."""
+        x = self.answer.x / divisor(self.problem.weights)
         with np.errstate(all="ignore"):
-            slopes = problem.loss.nearest_conjugate_slope(x, x)
-        z = problem.samples.tdot(answer.w) + answer.intercept
-        Ax = problem._combine(answer.x) * problem.alpha
-        return cls(problem.alpha, answer, z, Ax, slopes)
+            return self.problem.loss.nearest_conjugate_slope(x, x)
 
 
 def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
@@ -96,6 +107,9 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
     if not seen:
         return None
     last = seen[-1]
+    if last.answer.side == "primal" and problem.separable and problem.interval.a.any():
+        # a sparse w is the better start by its zeros, and the rest would take longer than a point
+        return Start(w=last.answer.w, b=last.answer.intercept, side="primal")
     guesses = [_Guess([last], [1.0])]
     for count in range(2, len(seen) + 1):
         for scale in (float, math.log):

@@ -42,7 +42,8 @@ def solve(
         Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
         coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
         primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
-        losses). Or a method of your own: an object as `apcg.methods.base` describes it.
+        losses); "working_set", models of P on sets of features (L1, elastic net, smooth losses). Or
+        a method of your own: an object as `apcg.methods.base` describes it.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
         method counts its matrix and factor as passes; both finish what they are in. An L1 problem
@@ -95,7 +96,8 @@ def solve(
     judge = Judge(problem, stepping, options.tol, chosen.name)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None
-    first = watched or not at.is_cold
+    alone = at.x is None and getattr(stepping, "knows_its_gap", False)
+    first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)

@@ -22,7 +22,10 @@ def certify(problem: ERM, point: Point) -> Certificate:
         return _of_primal(problem, point)
     if point.w is None:
         return _of_dual(problem, point)
-    return _of_pair(problem, point)
+    found = _of_pair(problem, point)
+    if found.dual > -math.inf:
+        return found
+    return _of_primal(problem, Point(point.w, None, point.b))  # a rounding put x outside
 
 
 def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Certificate:

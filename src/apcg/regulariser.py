@@ -169,8 +169,12 @@ class Interval:
 
     @cached_property
     def is_quadratic(self) -> bool:
-        bounded = np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
-        return not (self.a.any() or bounded)
+        return self.is_unbounded and not self.a.any()
+
+    @cached_property
+    def is_unbounded(self) -> bool:
+        """Whether there are no bounds."""
+        return not (np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @property
     def theta(self) -> np.ndarray:
@@ -214,6 +218,8 @@ class Interval:
     def excess(self, v: Vector) -> float:
         if self.strong_convexity > 0:  # g* is finite everywhere
             return 0.0
+        if self.is_unbounded and self.a.size == 1 and self.b.size == 1 and self.a[0] > 0:
+            return float(np.max(np.abs(v), initial=0.0) / self.a[0])
         bound = np.where((self.b == 0) & (self.upper == np.inf), v, 0.0)
         bound = np.maximum(bound, np.where((self.b == 0) & (self.lower == -np.inf), -v, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -222,6 +228,8 @@ class Interval:
     def conjugate(self, v: Vector) -> float:
         if self.is_l2:
             return 0.5 * float(inner(v, v)) / float(self.b[0])
+        if self.is_unbounded and not self.b.any():
+            return 0.0 if bool(np.all(np.abs(v) <= self.a)) else math.inf
         return float(self._terms[2].value(v))
 
     def conjugate_gradient(self, v: Vector) -> Vector:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from .._kernels import matrix
 from .._validation import Index, Matrix, Vector, check_length, is_sparse
+from .packed import Packed
 
 #: The gram matrix of dense columns is summed over parts of this many numbers, which are copied.
 _PART = 1_000_000
@@ -224,6 +225,16 @@ class Sparse(Stored):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sparse, (*self.arrays, self.n_rows, self._norms)  # without copies made of it
+
+    @cached_property
+    def narrow(self) -> Packed:
+        """The rows of A in float32, packed: a copy, made once for all who share this map."""
+        return Packed.of(self.arrays, self.n_rows, wide=False)
+
+    @cached_property
+    def wide(self) -> Packed:
+        """The same in float64."""
+        return Packed.of(self.arrays, self.n_rows, wide=True)
 
     @cached_property
     def stored(self) -> Any:

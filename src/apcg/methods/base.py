@@ -80,11 +80,12 @@ class Run(Protocol):
 
         A run may have more, for what is recorded: `mu` and `restarts`, `side` ("dual" or "primal",
         what it is at work on), `at_work` (of a plan: the name of the method at work), `notes` (what
-        was chosen and why: a list of sentences that grows, and that `verbose` shows), and `stuck`,
-        true once it cannot get any further, which ends the run. And it may have
-        `finish(certificate, converged)`: called once after the run, with what was found. It returns
-        a `Point` that may be better in some way (exact zeros, more digits), or None; the point is
-        taken if its gap is as good.
+        was chosen and why: a list of sentences that grows, and that `verbose` shows),
+        `knows_its_gap`, true if it returns at once from a start that is good enough, so that nobody
+        else has to look at it, and `stuck`, true once it cannot get any further, which ends the
+        run. And it may have `finish(certificate, converged)`: called once after the run, with what
+        was found. It returns a `Point` that may be better in some way (exact zeros, more digits),
+        or None; the point is taken if its gap is as good.
         """
 
 

@@ -6,7 +6,8 @@ Which method it starts with follows from the problem:
     quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
-    L1, elastic net, bounds, weights of features                      adaptive coordinate steps
+    an L1 part, smooth loss                                           working sets
+    bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
 A dual method pays for every sample, however few features the samples have in common; Newton's
@@ -37,9 +38,16 @@ from .lean import Lean
 from .newton import Newton
 from .newton import Tuning as NewtonTuning
 from .span import Span
+from .working_set import WorkingSet
 
 #: What can be left out of the plan.
-IDEAS = ("newton", "dual", "span", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
+IDEAS = (
+    "newton",
+    "dual",
+    "span",
+    "working_set",
+    *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)),
+)
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -201,7 +209,8 @@ class Auto:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
         first, why = self.first(problem, at)
-        if first.name == "newton" and at.w is None and at.x is not None:
+        primal = first.name == "newton" or (first.name == "working_set" and problem.dual_form)
+        if primal and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
         tight = target.tol < self.tuning.tight
@@ -223,6 +232,9 @@ class Auto:
                 return Newton(), "the run before ended in the primal"
             if why := self._is_tall(problem, shape):
                 return Newton(), why
+        sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
+        if sparse and problem.interval.a.any():  # with bounds alone there are no zeros to gain by
+            return WorkingSet(alone=False), "the penalty makes weights zero, and the loss is smooth"
         if "span" not in self.without and self._is_wide(problem):
             return Span(Newton(NewtonTuning(direct=math.inf)) if smooth else self), f"only {shape}"
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
@@ -292,6 +304,11 @@ class PlanRun:
         return str(getattr(self._run, "side", "primal"))
 
     @property
+    def knows_its_gap(self) -> bool:
+        """Whether the method at work looks at its start itself."""
+        return bool(getattr(self._run, "knows_its_gap", False))
+
+    @property
     def mu(self) -> float:
         """mu-hat; 1 for a method without momentum of that kind."""
         mu = float(getattr(self._run, "mu", 1.0))
@@ -336,9 +353,13 @@ class PlanRun:
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._on_kept_rows = False
-            at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
+            b = certificate.b if self.problem.intercept else None
+            at = Start(x=certificate.x, w=certificate.w, b=b)
             why = "it got stuck" if stuck else "samples that were left out matter after all"
-            self._change("dual", Lean().start(self.problem, at, self.target, self._rng), why)
+            lean = unmet(Lean(), self.problem) is None
+            general: Method = Lean() if lean else AdaptiveMethod()
+            run = general.start(self.problem, at, self.target, self._rng)
+            self._change(general.name, run, why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
 

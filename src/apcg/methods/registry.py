@@ -16,6 +16,7 @@ from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
 from .span import Span
+from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
 
@@ -91,5 +92,6 @@ for _method in (
     Lean(),
     Interior(),
     Span(Auto()),
+    WorkingSet(),
 ):
     register(_method)

@@ -1,0 +1,186 @@
+/* Coordinate descent on least squares with an L1 part, on a Gram matrix.
+ *
+ *     minimize (1/2) w'G w - q'w + sum_j a_j |w_j| + (b_j/2) w_j^2,   lower_j <= w_j <= upper_j
+ *
+ * g = q - G w is kept. Parameters have one entry for each column, or one for all (mask 0). */
+#ifndef APCG_LASSO_H
+#define APCG_LASSO_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "dense.h"
+
+typedef struct {
+    const double *a, *b, *lower, *upper;
+    ptrdiff_t mask[4]; /* -1 if there is one for each column, 0 if one for all */
+} apcg_penalty;
+
+/* The w_j that is best when all others stay: slope is that of the smooth part, h its curvature. */
+static inline double apcg_best(double w, double slope, double h, ptrdiff_t j,
+                               const apcg_penalty *p) {
+    const double a = p->a[j & p->mask[0]], b = p->b[j & p->mask[1]];
+    const double lower = p->lower[j & p->mask[2]], upper = p->upper[j & p->mask[3]];
+    const double way = slope - b * w, bend = h + b;
+    double best = 0.0;
+    if (w == 0.0 && fabs(way) <= a) {
+        best = 0.0;
+    } else if (bend > 0.0) {
+        const double u = bend * w + way;
+        best = u > a ? (u - a) / bend : (u < -a ? (u + a) / bend : 0.0);
+    }
+    return best < lower ? lower : (best > upper ? upper : best);
+}
+
+/* Up to `most` sweeps; gives how many there were. `worst` is the greatest move of the last one, times
+ * the curvature. Times the sum of all |w_j| it bounds what is left to gain. It ends when the
+ * violation is at most `target` and that bound at most `enough`, or at most `fine` and `least`. */
+APCG_CLONES static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, double *restrict g,
+                                              double *restrict w, const apcg_penalty *p,
+                                              ptrdiff_t most, double target, double enough,
+                                              double fine, double least, double *worst) {
+    ptrdiff_t sweep = 0;
+    while (sweep < most) {
+        double size1 = 0.0;
+        *worst = 0.0;
+        sweep++;
+        for (ptrdiff_t j = 0; j < size; j++) {
+            const double *restrict row = G + j * size;
+            const double new = apcg_best(w[j], g[j], row[j], j, p), move = new - w[j];
+            size1 += fabs(new);
+            if (move == 0.0) continue;
+            const double far = fabs(move) * (row[j] + p->b[j & p->mask[1]]);
+            w[j] = new;
+            *worst = far > *worst ? far : *worst;
+            for (ptrdiff_t i = 0; i < size; i++) g[i] -= move * row[i];
+        }
+        const double left = *worst * size1;
+        if ((*worst <= target && left <= enough) ||
+            (*worst <= fine && left <= least))
+            break;
+    }
+    return sweep;
+}
+
+/* How far w_j may go with the penalty smooth between: to 0, if a_j > 0, and to its bounds. */
+static inline void apcg_room(double w, ptrdiff_t j, const apcg_penalty *p, double *low,
+                             double *high) {
+    *low = p->lower[j & p->mask[2]];
+    *high = p->upper[j & p->mask[3]];
+    if (p->a[j & p->mask[0]] > 0.0) {
+        if (w > 0.0 && *low < 0.0) *low = 0.0;
+        if (w < 0.0 && *high > 0.0) *high = 0.0;
+    }
+}
+
+/* The least share of a Newton step that is tried. */
+#define APCG_LEAST 0.03
+
+/* The change of the objective by t of the step, with what would leave its interval stopped there. */
+static inline double apcg_change(const double *G, ptrdiff_t size, const apcg_penalty *p,
+                                 const ptrdiff_t *S, ptrdiff_t count, const double *pull,
+                                 const double *step, const double *room, double t, double *move) {
+    double gain = 0.0, bend = 0.0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        move[i] = fabs(t * step[i]) >= fabs(room[i]) ? room[i] : t * step[i];
+        gain += pull[i] * move[i];
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double *row = G + S[i] * size;
+        double even = 0.0, odd = 0.0;
+        if (move[i] == 0.0) continue;
+        for (ptrdiff_t k = 0; k + 1 < i; k += 2) {
+            even += row[S[k]] * move[k];
+            odd += row[S[k + 1]] * move[k + 1];
+        }
+        if (i & 1) even += row[S[i - 1]] * move[i - 1];
+        bend += move[i] * (2.0 * (even + odd) + (row[S[i]] + p->b[S[i] & p->mask[1]]) * move[i]);
+    }
+    return 0.5 * bend - gain;
+}
+
+/* One Newton step on the support: the columns where the penalty is smooth. What would leave its
+ * interval stops there. If no share of the step brings the objective down, all stop where the first
+ * one does.
+ * Gives 0 if nothing moved, 1 after a whole step, 2 after one that was cut.
+ *
+ * U has room for a matrix, S and work for 1 and 4 vectors. A factor that fails is tried again with
+ * more on its diagonal: columns may be alike. */
+APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double *restrict g,
+                                        double *restrict w, const apcg_penalty *p, double *U,
+                                        ptrdiff_t *S, double *work) {
+    double *restrict pull = work, *restrict step = work + size, *restrict scale = work + 2 * size;
+    double *restrict move = work + 3 * size;
+    ptrdiff_t count = 0;
+    for (ptrdiff_t j = 0; j < size; j++) {
+        const double a = p->a[j & p->mask[0]], b = p->b[j & p->mask[1]], x = w[j];
+        const double h = G[j * size + j] + b;
+        if ((x == 0.0 && a > 0.0) || !(h > 0.0)) continue;
+        if (!(x > p->lower[j & p->mask[2]] && x < p->upper[j & p->mask[3]])) continue;
+        pull[count] = g[j] - b * x - (x > 0.0 ? a : (x < 0.0 ? -a : 0.0));
+        scale[count] = 1.0 / sqrt(h);
+        S[count++] = j;
+    }
+    if (count == 0) return 0;
+    double jitter = 0.0;
+    for (;;) {
+        for (ptrdiff_t i = 0; i < count; i++) {
+            const double *row = G + S[i] * size;
+            double *out = U + i * count;
+            for (ptrdiff_t k = i + 1; k < count; k++) out[k] = row[S[k]] * scale[i] * scale[k];
+            out[i] = 1.0 + jitter;
+        }
+        if (apcg_cholesky(U, count, 2.3e-16 * (double)count)) break;
+        jitter = jitter > 0.0 ? 1e3 * jitter : 1e-3;
+        if (!(jitter < 1e3)) return 0;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) step[i] = pull[i] * scale[i];
+    apcg_cholesky_solve(U, count, step);
+    double first = 1.0, found = 0.0, best = 0.0;
+    ptrdiff_t edge = -1;
+    int cut = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double x = w[S[i]];
+        double low, high;
+        step[i] *= scale[i];
+        apcg_room(x, S[i], p, &low, &high);
+        scale[i] = step[i] < 0.0 ? low - x : high - x; /* how far it may go */
+        if (fabs(step[i]) >= fabs(scale[i])) {
+            const double t = scale[i] / step[i];
+            cut = 1;
+            if (t < first) {
+                first = t;
+                edge = i;
+            }
+        }
+    }
+    for (double t = 1.0; t >= APCG_LEAST; t *= 0.5) { /* the best of a few shares of it */
+        const double value = apcg_change(G, size, p, S, count, pull, step, scale, t, move);
+        if (!(value < best)) {
+            if (best < 0.0 || value != value) break;
+            continue;
+        }
+        best = value;
+        found = t;
+        if (!cut) break;
+    }
+    if (found > 0.0)
+        edge = -1;
+    else
+        found = first;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const ptrdiff_t j = S[i];
+        const double *restrict row = G + j * size;
+        const int far = i == edge || fabs(found * step[i]) >= fabs(scale[i]);
+        double low, high;
+        apcg_room(w[j], j, p, &low, &high);
+        const double to = far ? (step[i] < 0.0 ? low : high) : w[j] + found * step[i];
+        const double moved = to - w[j];
+        if (moved == 0.0) continue;
+        w[j] = to;
+        for (ptrdiff_t k = 0; k < size; k++) g[k] -= moved * row[k];
+    }
+    return cut ? 2 : 1;
+}
+
+#endif

@@ -1,0 +1,31 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Vector = NDArray[np.float64]
+
+def gram_sweeps(
+    G: NDArray[np.float64],
+    g: _Vector,
+    w: _Vector,
+    a: _Vector,
+    b: _Vector,
+    lower: _Vector,
+    upper: _Vector,
+    most: int,
+    target: float,
+    enough: float,
+    fine: float,
+    least: float,
+) -> tuple[int, float]: ...
+def gram_newton(
+    G: NDArray[np.float64],
+    g: _Vector,
+    w: _Vector,
+    a: _Vector,
+    b: _Vector,
+    lower: _Vector,
+    upper: _Vector,
+    matrix: NDArray[np.float64],
+    support: NDArray[np.intp],
+    vectors: NDArray[np.float64],
+) -> int: ...

@@ -1,0 +1,67 @@
+"""Coordinate descent on least squares with an L1 part: the inner loops of the method of working sets.
+
+    minimize (1/2)|A w - t|^2 + sum_j a_j |w_j| + (b_j/2) w_j^2,   lower_j <= w_j <= upper_j
+
+Of a, b, lower and upper there is one entry for each column, or one for all.
+"""
+
+cdef extern from "lasso.h" nogil:
+    ctypedef struct apcg_penalty:
+        const double *a
+        const double *b
+        const double *lower
+        const double *upper
+        Py_ssize_t mask[4]
+    Py_ssize_t apcg_gram_sweeps(const double *G, Py_ssize_t size, double *g, double *w,
+                                const apcg_penalty *p, Py_ssize_t most, double target,
+                                double enough, double fine, double least,
+                                double *worst)
+    int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
+                         const apcg_penalty *p, double *U, Py_ssize_t *S, double *work)
+
+
+cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
+                          const double[::1] upper) noexcept:
+    cdef apcg_penalty made
+    made.a, made.b, made.lower, made.upper = &a[0], &b[0], &lower[0], &upper[0]
+    made.mask[0] = -1 if a.shape[0] > 1 else 0
+    made.mask[1] = -1 if b.shape[0] > 1 else 0
+    made.mask[2] = -1 if lower.shape[0] > 1 else 0
+    made.mask[3] = -1 if upper.shape[0] > 1 else 0
+    return made
+
+
+def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
+                const double[::1] b, const double[::1] lower, const double[::1] upper,
+                Py_ssize_t most, double target, double enough, double fine, double least):
+    """Up to `most` sweeps on G = A'A with g = A'(t - A w): how many there were, and the greatest violation that the last one met.
+
+    Times |w|_1 that bounds what is left to gain. They end when the violation is at most `target`
+    and that bound at most `enough`, or at most `fine` and `least`.
+    """
+    cdef double worst = 0.0
+    cdef Py_ssize_t done
+    cdef apcg_penalty p = penalty(a, b, lower, upper)
+    if w.shape[0] == 0:
+        return 0, 0.0
+    with nogil:
+        done = apcg_gram_sweeps(&G[0, 0], w.shape[0], &g[0], &w[0], &p, most, target,
+                                enough, fine, least, &worst)
+    return done, worst
+
+
+def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
+                const double[::1] b, const double[::1] lower, const double[::1] upper,
+                double[:, ::1] matrix, Py_ssize_t[::1] support, double[:, ::1] vectors):
+    """One Newton step on the support: 0 if nothing moved, 1 after a whole step, 2 if it was cut.
+
+    `matrix`, `support` and `vectors` (4 of them) are room to work in.
+    """
+    cdef apcg_penalty p = penalty(a, b, lower, upper)
+    cdef int how
+    if w.shape[0] == 0:
+        return 0
+    with nogil:
+        how = apcg_gram_newton(&G[0, 0], w.shape[0], &g[0], &w[0], &p, &matrix[0, 0], &support[0],
+                               &vectors[0, 0])
+    return how

@@ -1,0 +1,64 @@
+"""Sparse columns packed for coordinate descent: row number and value side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._kernels import columns
+from .._validation import Vector
+
+_NONE = np.empty(0, np.int64)
+_EMPTY = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """The columns of X, in float32 unless `wide`, or some of them times a root.
+
+    start    where each column begins; one entry more than there are columns
+    squares  |A_j|^2
+    most     max_i |A_ij| of X; <root, A_j> of columns that are scaled
+    """
+
+    entries: NDArray[np.uint8]
+    wide: bool
+    start: NDArray[np.int64]
+    squares: Vector
+    most: Vector
+
+    @classmethod
+    def of(cls, arrays: tuple[Any, Any, Any], d: int, *, wide: bool) -> Packed:
+        """Of a CSR matrix with d columns."""
+        entries = np.empty(arrays[0].size * columns.entry_size(wide), np.uint8)
+        start, place = np.empty(d + 1, np.int64), np.empty(d, np.int64)
+        squares, most = np.empty(d), np.empty(d)
+        columns.pack(*arrays, wide, entries, start, place, squares, most)
+        return cls(entries, wide, start, squares, most)
+
+    def products(self, u: Vector, out: Vector, some: NDArray[np.int64] | None = None) -> None:
+        """out_j = <A_j, u>, for some columns or all."""
+        if some is None or some.size:
+            some = _NONE if some is None else some
+            columns.products(self.entries, self.wide, self.start, some, u, out)
+
+    def add(self, ids: NDArray[np.int64], v: Vector, out: Vector) -> None:
+        """out += sum_k v_k A_(ids k)"""
+        some = columns.Set(
+            self.entries, self.wide, self.start, ids, self.squares, _EMPTY, _EMPTY, out.size
+        )
+        some.times(v, out)
+
+    def scaled(self, ids: NDArray[np.int64], root: Vector) -> Packed:
+        """The columns `ids`, each times root."""
+        lengths = self.start[ids + 1] - self.start[ids]
+        made = np.empty(int(lengths.sum()) * columns.entry_size(self.wide), np.uint8)
+        start = np.zeros(ids.size + 1, np.int64)
+        squares, product = np.zeros(ids.size), np.zeros(ids.size)
+        columns.scaled(
+            self.entries, self.wide, self.start, ids, root, made, start, squares, product
+        )
+        return Packed(made, self.wide, start, squares, product)

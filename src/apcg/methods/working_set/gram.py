@@ -1,0 +1,41 @@
+"""The model of P on a set of columns by their Gram matrix: sweeps, Newton steps on the support.
+
+    M(v) = (1/2)(v - w)'G (v - w) - slope'(v - w) + sum_j a_j |v_j| + (b_j/2) v_j^2
+
+A sweep finds which v_j are zero, and is slow where columns are alike. A Newton step is exact on
+the support, and knows nothing of what is off it. So they take turns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._kernels import lasso
+from ..._validation import Matrix, Vector
+from .penalty import ScaledPenalty
+from .tuning import Tuning
+
+
+class GramModel:
+    """M at v, which begins at w. G has both triangles."""
+
+    def __init__(self, G: Matrix, slope: Vector, w: Vector, penalty: ScaledPenalty, tuning: Tuning):
+        self.G, self.g, self.v = G, slope.copy(), w.copy()
+        self._penalty, self._tuning = penalty, tuning
+
+    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
+        """Until no v_j violates by over `target` and the gain to come is at most `enough`.
+
+        Or until these are at most `fine` and `least`.
+        """
+        tuning, parts, size = self._tuning, self._penalty.parts, self.v.size
+        room = np.empty((size, size)), np.empty(size, np.intp), np.empty((4, size))
+        for _ in range(tuning.turns):
+            sweeps, worst = lasso.gram_sweeps(
+                self.G, self.g, self.v, *parts, tuning.sweeps, target, enough, fine, least
+            )
+            if sweeps < tuning.sweeps or worst == 0:
+                return
+            for _ in range(tuning.newtons):
+                if lasso.gram_newton(self.G, self.g, self.v, *parts, *room) < 2:
+                    break

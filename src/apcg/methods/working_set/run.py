@@ -1,0 +1,255 @@
+"""What all runs of the method share: where it is, the gap, stages, a move along a line."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._validation import Index, Vector
+from ...erm import ERM
+from ...points import Certificate, Point, Start
+from ..base import Budget, Target, Work
+from .fit import Losses, Seen
+from .penalty import ScaledPenalty
+from .tuning import Tuning
+
+#: what `GramModel.solve` takes
+Wanted = tuple[float, float, float, float]
+
+
+#: below this relative gap a run that gets no further is at the end of double precision
+STALL = 1e-9
+
+
+class SparseRun:
+    """The method at work. A subclass says what a round is.
+
+    w, b, seen   the point, with its predictions, losses, slopes and curvatures
+    slope        minus the gradient of the losses by w, at the best b
+    theta        a_j is theta times what it is in P; it falls to 1
+    floor        the least curvature of a row that a model has, as part of the most
+    """
+
+    side = "primal"
+    knows_its_gap = True
+    #: whether no other method is there to go on where this one gets no further
+    alone = True
+    #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
+    slack = 1e-14
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
+        self.problem, self.tuning, self._tol = problem, tuning, target.tol
+        self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
+        cold = at.w is None
+        if at.w is not None and not problem.interval.contains(at.w):
+            raise ValueError("x0 must be within the bounds of the penalty.")
+        self.w = self.penalty.start(problem.d) if at.w is None else at.w.copy()
+        self.b = at.b or 0.0
+        self.theta, self.floor = math.inf if cold else 1.0, tuning.floor
+        self.seen_at: Seen | None = None
+        self.slope = np.empty(0)
+        self.cost, self._counted = 0.0, 0
+        self._dual: Vector | None = None
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self._steeper: Vector | None = None
+        self.stuck = False
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Rounds until the gap is predicted to pass, or the budget is spent."""
+        first = self.cost
+        if self.seen_at is None:
+            self.begin(budget)
+        while True:
+            gap, value = self.gap()
+            if self.theta == 1 and gap <= self._tol * abs(value):
+                break
+            if budget.expired or self.cost - first >= budget.passes:
+                break
+            if self._idles(gap, value) or not self.round(gap, value):
+                return self._give_up(gap <= STALL * abs(value), budget)
+        passes = max(math.ceil(self.cost) - self._counted, 1)
+        self._counted += passes
+        return Work(passes)
+
+    def _give_up(self, rounding: bool, budget: Budget) -> Work:
+        """It gets no further, by rounding or else; a method that is alone then has spent it all."""
+        self.stuck = rounding or not self.alone
+        return Work(1 if self.stuck else max(budget.passes, 1))
+
+    def point(self) -> Point:
+        """w, and a feasible x that goes with it."""
+        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: compute anew what the run keeps."""
+        if self.seen_at is not None:
+            self.arrive(self.predict())
+
+    def _idles(self, gap: float, value: float) -> bool:
+        """Whether it gets no further: for a while neither the gap nor P has fallen to speak of."""
+        best_gap, best = self._best
+        if self.theta > 1:
+            return False
+        if gap < 0.9 * best_gap or value < best - self.tuning.slow * gap:
+            self._best, self._idle = (min(gap, best_gap), min(value, best)), 0
+        self._idle += 1
+        return self._idle > self.tuning.patience
+
+    # ---- where it is ----------------------------------------------------------------------------
+
+    def begin(self, budget: Budget) -> None:
+        """At the start: the gradient, and the first theta."""
+        zero = not self.w.any()
+        self.arrive(np.full(self.problem.n_samples, self.b) if zero else self.predict())
+        if self.theta > 1:
+            staged = zero and not self.penalty.bounded
+            self.theta = max(1.0, self.penalty.most(self.slope) / self.falls) if staged else 1.0
+
+    @property
+    def falls(self) -> float:
+        """By how much theta falls from stage to stage."""
+        return self.tuning.stage[not self.losses.constant]
+
+    @property
+    def at(self) -> Seen:
+        """The predictions with their losses."""
+        assert self.seen_at is not None
+        return self.seen_at
+
+    def predict(self) -> Vector:
+        """X w + b"""
+        self.cost += 0.5
+        return self.problem.samples.tdot(self.w) + self.b
+
+    def arrive(self, z: Vector) -> None:
+        """To predictions z: the losses there, at the best b, and minus their gradient."""
+        self.seen_at = self.losses.at(z)
+        if self.problem.intercept:
+            self.settle()
+        self.descend()
+
+    def settle(self) -> None:
+        """To the best b."""
+        self.seen_at, moved = self.losses.settle(self.at)
+        self.b += moved
+
+    def descend(self) -> None:
+        """`slope` anew, by a pass over the data."""
+        self.slope = -self.problem.samples.dot(self.at.slope)
+        self.cost += 0.5
+
+    # ---- the gap --------------------------------------------------------------------------------
+
+    def gap(self) -> tuple[float, float]:
+        """P - D and P at theta; theta falls where that is rough enough, or after some rounds."""
+        while True:
+            gap, value = self._gap_at(self.theta)
+            self._rounds += 1
+            patient = self._rounds <= self.tuning.rounds
+            if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
+                return gap, value
+            self.theta, self._rounds = max(1.0, self.theta / self.falls), 0
+
+    def _gap_at(self, theta: float) -> tuple[float, float]:
+        """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
+        penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
+        value = self.at.value + penalty.value(self.w)
+        x = losses.dual_of(self.at.slope)
+        if penalty.bounded or penalty.a.min() == 0:  # theta is 1
+            g, v = self.problem.g, self.slope / alpha
+            s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
+            self._dual = s * x
+            return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
+        s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
+        best, self._dual = losses.dual_value(s * x), s * x
+        if penalty.ridged:
+            whole = losses.dual_value(x) - penalty.conjugate(self.slope)
+            if whole > best:
+                best, self._dual = whole, x
+        return value - best, value
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def round(self, gap: float, value: float) -> bool:
+        """Bring P down at theta; False if nothing moved and nothing else can be tried."""
+        raise NotImplementedError
+
+    def wanted(
+        self, slope: Vector, w: Vector, on: ScaledPenalty, gap: float, value: float
+    ) -> Wanted:
+        """How well to solve a model: until its violation and the gain to come are at most so much.
+
+        That is a part of what they are now, or enough for the gap that is asked for. A dual point
+        that violates by a share s of a_j is scaled by 1 + s, and D loses about s^2 P by that.
+        """
+        tuning = self.tuning
+        first = float(on.violations(w, slope).max(initial=0.0))
+        share = tuning.enough * self._tol
+        fine, least = (on.least * math.sqrt(share) or math.inf), share * abs(value)
+        if self.losses.constant:
+            return tuning.exact * first, max(tuning.inner * gap, least), fine, least
+        return tuning.forcing * first, math.inf, fine, least
+
+    def lifts(self) -> bool:
+        """Nothing moved: whether a floor that is higher is still to be tried."""
+        if self.losses.constant or self.floor == 1:
+            return False
+        self.floor = min(1.0, 100 * self.floor)
+        return True
+
+    def bend(self) -> Vector:
+        """The curvatures of a model: those of the losses, but not below the floor."""
+        bend = self.at.bend
+        if self.losses.constant:
+            return bend
+        weights = np.broadcast_to(self.problem.weights, bend.shape)
+        bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
+        return bend if self._steeper is None else np.maximum(bend, self._steeper)
+
+    def move(self, W: Index | slice, v: Vector, way: Vector, way_b: float) -> float:
+        """Along the line to w_W = v, as far as P falls by a part of what the model promises.
+
+        `way` is what the predictions change by, with the intercept's part way_b. Gives the share
+        that was taken, 0 if none was.
+        """
+        seen, losses, tuning = self.at, self.losses, self.tuning
+        w, penalty = self.w[W], self.penalty.times(self.theta)
+        penalty = penalty if isinstance(W, slice) else penalty.on(W)
+        before = penalty.value(w)
+        promised = float(np.dot(seen.slope, way)) + penalty.value(v) - before
+        slack = 1e-14 * abs(seen.value)
+        t, new_w = 1.0, v
+        for _ in range(tuning.trials):
+            new = losses.along(seen.z, way, t)[0]
+            change = new.value + penalty.value(new_w) - seen.value - before
+            if change <= tuning.armijo * t * promised + slack:
+                break
+            if t == 1:
+                steeper = self._secant(seen, new, way)
+            t *= 0.5
+            new_w = w + t * (v - w)
+        else:
+            self._steeper = steeper
+            return 0.0
+        self._steeper = None if t == 1 else steeper
+        self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
+        self.floor = min(1.0, max(self.floor, tuning.least_floor))
+        self.w[W] = new_w
+        self.b += t * way_b
+        self.seen_at = new
+        if self.problem.intercept and not losses.constant:
+            self.settle()
+        return t
+
+    @staticmethod
+    def _secant(seen: Seen, new: Seen, way: Vector) -> Vector:
+        """The curvature of each row on average along a step that went too far.
+
+        A loss with a kink in its slope, or a tail, has more of it further on.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            along = (new.slope - seen.slope) / way
+        return np.where(np.isfinite(along), along, 0.0)

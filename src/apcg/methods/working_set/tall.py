@@ -1,0 +1,100 @@
+"""Rounds on all columns: for many more rows than columns, dense or sparse.
+
+For the squared loss one Gram matrix is all there is to know. For another loss the Gram matrix of a
+sample of the rows is good enough to begin with, and one is used as long as it serves: a new one
+costs many passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._validation import Matrix, Vector
+from ...data.linear_map import Dense, Sparse, Stored
+from ...erm import ERM
+from ...points import Start
+from ..base import Budget, Target
+from .blocks import All
+from .gram import GramModel
+from .run import SparseRun
+from .tuning import Tuning
+
+
+class TallRun(SparseRun):
+    """A round: a model on all columns, a step."""
+
+    def __init__(
+        self, problem: ERM, at: Start, target: Target, tuning: Tuning, rng: np.random.Generator
+    ) -> None:
+        super().__init__(problem, at, target, tuning)
+        self.theta = 1.0  # there is no way to save: all columns are in the model
+        self._block, self._rng = All(problem), rng
+        self._cold = at.w is None
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self._whole = False  # the Gram matrix kept is one of all rows
+        self._last = np.inf
+
+    def begin(self, budget: Budget) -> None:
+        if self._cold and not self.losses.constant:
+            self._on_sample(budget)
+        super().begin(budget)
+
+    def _on_sample(self, budget: Budget) -> None:
+        """The answer on a sample of the rows, and its Gram matrix."""
+        p, tuning = self.problem, self.tuning
+        size = int(
+            max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
+        )
+        if 2 * size > p.n_samples:
+            return
+        rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
+        part = p.samples.stored[rows]
+        weights = p.weights[rows] if p.weights.size > 1 else p.weights
+        y = p.y[rows]
+        if p.loss.margin and np.ptp(y[weights > 0] if weights.size > 1 else y) == 0:
+            return  # one class
+        sparse = hasattr(part, "indptr")
+        samples: Stored = (
+            Sparse(part.data, part.indices, part.indptr, p.d) if sparse else Dense(part)
+        )
+        n = float(np.sum(weights)) if weights.size > 1 else float(size)
+        small = p.altered(samples=samples, y=y, weights=weights, n=n, n_samples=size)
+        run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)
+        run.advance(Budget(tuning.sample_passes, False, budget.deadline))
+        self.w, self.b, self._kept, self.floor = run.w, run.b, run._kept, run.floor
+        self.cost += run.cost * size / p.n_samples
+
+    def round(self, gap: float, value: float) -> bool:
+        tuning, constant = self.tuning, self.losses.constant
+        if not constant and gap > tuning.kept[self._whole] * self._last:
+            self._kept = None
+        self._last = gap
+        fresh = self._kept is None
+        if self._kept is None:
+            self._kept = self._block.gram(self.bend(), self.problem.intercept)
+            self.cost += self._block.cost
+            self._whole = True
+        G, mean = self._kept
+        model = GramModel(G, self.slope, self.w, self.penalty, tuning)
+        wanted = self.wanted(self.slope, self.w, self.penalty, gap, value)
+        model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
+        step = model.v - self.w
+        if not step.any():
+            return self._renew(fresh)
+        way_b = 0.0 if mean is None else -float(np.dot(mean, step))
+        taken = self.move(slice(None), model.v, self._block.times(step) + way_b, way_b)
+        self.cost += 0.5
+        if taken < 1 and not constant:
+            self._kept = None
+        if taken == 0:
+            return self._renew(fresh)
+        self.slope = self._block.slope(self.at.slope)
+        self.cost += 0.5
+        return True
+
+    def _renew(self, fresh: bool) -> bool:
+        """Nothing moved: whether a Gram matrix at this very point is any news."""
+        if self.losses.constant:
+            return False
+        self._kept = None
+        return not fresh or self.lifts()

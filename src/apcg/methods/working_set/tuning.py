@@ -1,0 +1,86 @@
+"""The constants of the method of working sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """From prototypes on gene expression data, text and one-hot rows, unless it says otherwise."""
+
+    #: the first working set has so many columns
+    first: int = 100
+    #: lambda falls by this factor from stage to stage: squared loss, others
+    stage: tuple[float, float] = (3.0, 10.0)
+    #: a stage ends at this relative gap
+    rough: float = 0.5
+    #: or after so many rounds
+    rounds: int = 5
+    #: the model is solved to this part of the gap, ...
+    inner: float = 0.05
+    #: ... but not beyond this part of the gap that is asked for
+    enough: float = 0.3
+    #: a model that is exact is solved to this part of the violation it began with, and
+    exact: float = 0.3
+    #: a model that is not exact is solved to this part of the violation it began with
+    forcing: float = 0.1
+    #: Newton's steps with one working set, where the model is not exact
+    steps: int = 3
+    #: sweeps between Newton's steps on the support, and how many of these in a row
+    sweeps: int = 30
+    newtons: int = 5
+    #: turns of sweeps and Newton's steps on one model
+    turns: int = 100
+    #: a support of more columns gets no Newton step
+    widest: int = 2000
+    #: the least curvature of a row, as part of the most there is: to begin with, and its changes
+    floor: float = 4e-3
+    floor_up: float = 10.0
+    floor_down: float = 0.1
+    least_floor: float = 1e-12
+    #: Armijo's constant, and trials of a search along a line
+    armijo: float = 0.01
+    trials: int = 20
+    #: so many rounds in which the gap did not fall by a tenth, nor P by this part of the gap, and
+    #: it gets no further
+    patience: int = 10
+    slow: float = 1e-3
+    #: sparse data with so few rows is taken as dense: supports are near n, and want a factor
+    few_rows: int = 600
+    #: so many rows a column, and at most so many columns: all columns are in the model
+    tall: float = 10.0
+    most_columns: int = 2000
+    #: a sample has so many rows for each column, this share of all, and so many at least
+    rows_per_feature: float = 10.0
+    share: float = 0.05
+    least_rows: int = 1000
+    #: it is solved to this gap, in at most so many passes over it
+    sample_gap: float = 0.01
+    sample_passes: int = 200
+    #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
+    kept: tuple[float, float] = (0.3, 0.1)
+    # ---- sparse columns ----
+    #: below this tolerance the columns are float64: with float32 the least gap seen was 1.3e-7
+    narrow: float = 3e-7
+    #: looks that failed after which they are too
+    failures: int = 2
+    #: a column may move if its slope is above this part of a_j
+    entering: float = 0.999
+    #: in a stage the slopes of columns above this part of a_j are taken
+    near: float = 0.5
+    #: sweeps over what moved, after the first one, ...
+    more_sweeps: int = 3
+    #: ... until the violation is this part of the first: squared loss, others
+    settled: float = 0.05
+    forced: float = 0.3
+    #: conjugate gradients end at this part of the residual, ...
+    residual: float = 0.03
+    #: ... or after so many (squared loss, others); twice as many while the support is stable
+    gradients: tuple[int, int] = (10, 5)
+    most_gradients: tuple[int, int] = (160, 40)
+    #: it is stable if at most this part is cut, or its size changes by no more
+    stable: tuple[float, float] = (0.002, 0.02)
+    #: a step changes no margin by more than about this, to begin with, and at least and most
+    trust: float = 10.0
+    trusts: tuple[float, float] = (1.0, 20.0)

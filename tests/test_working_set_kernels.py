@@ -1,0 +1,213 @@
+"""The inner loops of the method of working sets, against plain linear algebra."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from apcg._kernels import columns, lasso
+from apcg.data.packed import Packed
+from apcg.methods.working_set import Tuning
+from apcg.methods.working_set.face import ColumnModel
+from apcg.methods.working_set.gram import GramModel
+from apcg.methods.working_set.penalty import ScaledPenalty
+
+INF = np.inf
+
+
+def penalty(a, b=0.0, lower=-INF, upper=INF):
+    return ScaledPenalty(*(np.atleast_1d(np.asarray(v, float)) for v in (a, b, lower, upper)))
+
+
+def least_squares(seed=0, n=30, d=8):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
+    return A, A @ rng.standard_normal(d) + 0.1 * rng.standard_normal(n)
+
+
+def value(A, t, v, p):
+    return 0.5 * np.sum((t - A @ v) ** 2) + p.value(v)
+
+
+def at_rest(A, t, v, p):
+    return p.violations(v, A.T @ (t - A @ v)).max()
+
+
+PENALTIES = {
+    "l1": penalty(2.0),
+    "each": penalty(np.linspace(0.5, 4.0, 8)),
+    "elastic": penalty(2.0, 0.7),
+    "positive": penalty(2.0, 0.0, 0.0),
+    "bounds": penalty(1.0, 0.0, np.full(8, -0.2), np.full(8, 0.3)),
+    "above": penalty(1.0, 0.0, np.full(8, 0.1), np.full(8, 0.3)),
+}
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_sweeps_bring_a_gram_model_to_rest(name):
+    A, t = least_squares()
+    p, v = PENALTIES[name], PENALTIES[name].start(8)
+    G, g = A.T @ A, A.T @ (t - A @ v)
+    sweeps, worst = lasso.gram_sweeps(G, g, v, *p.parts, 2000, 1e-12, INF, 0.0, 0.0)
+    assert sweeps < 2000
+    assert worst <= 1e-12
+    assert g == pytest.approx(A.T @ (t - A @ v), abs=1e-9)  # kept along
+    assert at_rest(A, t, v, p) <= 1e-9
+
+
+def test_sweeps_end_by_either_pair_of_bounds():
+    A, t = least_squares()
+    p = penalty(1.0)
+
+    def run(*bounds):
+        v = np.zeros(8)
+        return (*lasso.gram_sweeps(A.T @ A, A.T @ t, v, *p.parts, 500, *bounds), np.abs(v).sum())
+
+    sweeps, worst, size = run(1e-3, INF, 0.0, 0.0)
+    assert worst <= 1e-3
+    assert run(1e-3, 0.1 * worst * size, 0.0, 0.0)[0] > sweeps  # both are asked for
+    assert run(0.0, 0.0, 1e-3, INF)[0] == sweeps
+    assert run(0.0, 0.0, 1e-3, 0.1 * worst * size)[0] > sweeps
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_a_newton_step_is_exact_on_its_support_or_brings_the_objective_down(name):
+    p = PENALTIES[name]
+    whole = 0
+    for seed in range(30):
+        A, t = least_squares(seed)
+        v = p.start(8)
+        G, g = A.T @ A, A.T @ (t - A @ v)
+        lasso.gram_sweeps(G, g, v, *p.parts, 1 + seed % 3, 0.0, 0.0, 0.0, 0.0)
+        before, S = value(A, t, v, p), np.flatnonzero(p.free(v))
+        room = np.empty((8, 8)), np.empty(8, np.intp), np.empty((4, 8))
+        how = lasso.gram_newton(G, g, v, *p.parts, *room)
+        assert value(A, t, v, p) <= before + 1e-12
+        assert g == pytest.approx(A.T @ (t - A @ v), abs=1e-9)
+        assert np.all((v >= p.lower) & (v <= p.upper))
+        assert (how == 0) == (S.size == 0)
+        if how == 1:
+            whole += 1
+            assert p.on(S).violations(v[S], g[S]).max() <= 1e-9
+    assert whole > 5 or name in ("bounds", "above")
+
+
+def test_columns_that_are_alike_do_not_stop_a_newton_step():
+    A, t = least_squares()
+    A = np.hstack([A, A])
+    p, v = penalty(0.5), np.full(16, 0.1)
+    G, g = A.T @ A, A.T @ (t - A @ v)
+    before = value(A, t, v, p)
+    room = np.empty((16, 16)), np.empty(16, np.intp), np.empty((4, 16))
+    assert lasso.gram_newton(G, g, v, *p.parts, *room) > 0
+    assert value(A, t, v, p) < before
+
+
+def test_a_gram_model_is_solved_where_sweeps_alone_are_slow():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 1)) + 0.01 * rng.standard_normal((60, 12))  # nearly alike
+    t = A @ rng.standard_normal(12) + rng.standard_normal(60)
+    p, slow = penalty(1e-4), np.zeros(12)
+    _, worst = lasso.gram_sweeps(A.T @ A, A.T @ t, slow, *p.parts, 900, 1e-12, INF, 0.0, 0.0)
+    assert worst > 1e-6
+    model = GramModel(A.T @ A, A.T @ t, np.zeros(12), p, Tuning())
+    model.solve(1e-10, INF, 0.0, 0.0)
+    assert at_rest(A, t, model.v, p) <= 1e-7
+
+
+# ---- sparse columns -----------------------------------------------------------------------------
+
+
+def packed(A, wide):
+    S = sp.csr_matrix(A)
+    return Packed.of((S.data, S.indices, S.indptr), A.shape[1], wide=wide)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("value_type", [np.float32, np.float64])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_packed_columns_are_those_of_the_matrix(wide, value_type, index_type):
+    A, t = least_squares(d=9)
+    A[:, 4] = 0.0
+    S = sp.csr_matrix(A.astype(value_type))
+    arrays = S.data, S.indices.astype(index_type), S.indptr.astype(index_type)
+    made, rel = Packed.of(arrays, 9, wide=wide), 1e-6
+    assert made.entries.size == S.nnz * columns.entry_size(wide)
+    out = np.zeros(9)
+    made.products(t, out)
+    assert out == pytest.approx(A.T @ t, rel=rel, abs=1e-6)
+    some = np.zeros(9)
+    made.products(t, some, np.array([1, 7]))
+    assert np.array_equal(np.flatnonzero(some), [1, 7])
+    assert np.array_equal(some[[1, 7]], out[[1, 7]])
+    assert made.squares == pytest.approx(np.sum(A * A, 0), rel=rel)
+    assert made.most == pytest.approx(np.abs(A).max(0), rel=rel)
+    ids, root = np.array([8, 0, 4]), np.linspace(0.5, 2, 30)
+    part = made.scaled(ids, root)
+    assert part.squares == pytest.approx(np.sum((root[:, None] * A[:, ids]) ** 2, 0), rel=rel)
+    assert part.most == pytest.approx(root**2 @ A[:, ids], rel=rel, abs=1e-6)
+    z = np.ones(30)
+    part.add(np.arange(3), np.array([1.0, -2.0, 3.0]), z)
+    assert z == pytest.approx(1 + root * (A[:, ids] @ [1.0, -2.0, 3.0]), abs=1e-5)
+
+
+def column_model(A, t, p, v, *, centred=False):
+    ids = np.arange(A.shape[1])
+    made, n = packed(A, wide=True), A.shape[0]
+    none = np.empty(0)
+    if not centred:
+        return ColumnModel(made, ids, made.squares, v, t - A @ v, p)
+    e = np.full(n, n**-0.5)
+    mean = e @ A
+    r = t - A @ v
+    squares = made.squares - mean**2
+    assert none.size == 0
+    return ColumnModel(made, ids, squares, v, r - r.mean(), p, mean, e)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_sweeps_and_gradients_bring_columns_to_rest(name, centred):
+    A, t = least_squares()
+    t = t + 5.0
+    p = PENALTIES[name]
+    model = column_model(A, t, p, p.start(8), centred=centred)
+    if centred:
+        A, t = A - A.mean(0), t - t.mean()
+    for _ in range(60):
+        model.positions = np.arange(8)
+        model.sweep()
+        model.face(20, 1e-12)
+        assert model.r == pytest.approx(t - A @ model.v, abs=1e-9)
+    assert at_rest(A, t, model.v, p) <= 1e-8
+
+
+def test_gradients_solve_the_face_in_as_many_steps_as_it_has_columns():
+    A, t = least_squares()
+    p, v = penalty(1e-3, 0.3), np.linalg.lstsq(*least_squares(), rcond=None)[0]
+    model = column_model(A, t, p, v.copy())
+    size, cut = model.face(8, 1e-14)
+    assert (size, cut) == (8, 0)
+    assert at_rest(A, t, model.v, p) <= 1e-10
+
+
+def test_a_face_never_raises_the_objective():
+    for seed in range(60):
+        A, t = least_squares(seed)
+        A[:, 1] = A[:, 0] + 1e-3 * A[:, 2]  # steps that cross zero and cannot be cut
+        rng = np.random.default_rng(seed)
+        p, v = penalty(rng.uniform(0.01, 3)), rng.standard_normal(8) * 10 ** rng.uniform(-3, 0)
+        model = column_model(A, t, p, v.copy())
+        before = value(A, t, v, p)
+        model.face(30, 1e-10)
+        assert value(A, t, model.v, p) <= before * (1 + 1e-12)
+        assert model.r == pytest.approx(t - A @ model.v, abs=1e-8)
+
+
+def test_a_sweep_keeps_what_is_not_zero_or_moved():
+    A, t = least_squares()
+    p = penalty(float(np.sort(np.abs(A.T @ t))[-3]))  # two move at most, at first
+    model = column_model(A, t, p, np.zeros(8))
+    worst = model.sweep()
+    assert worst > 0
+    assert set(np.flatnonzero(model.v)) <= set(model.positions)
+    assert model.positions.size < 8
