@@ -6,11 +6,15 @@ a process that takes `apcg` from there, and asserts it.
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import traceback
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,8 +42,9 @@ def copy(folder: Path, *, kernels: bool = True) -> Path:
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "src" / "apcg", package, ignore=ignore)
     for name in KERNELS if kernels else ():
-        built = Path(import_module(f"apcg._kernels.{name}").__file__)
-        shutil.copy(built, package / "_kernels")
+        spec = find_spec(f"apcg._kernels.{name}")
+        assert spec is not None
+        shutil.copy(str(spec.origin), package / "_kernels")
     return package
 
 
@@ -63,3 +68,39 @@ def pytest(
     return subprocess.run(
         [*command, *words], cwd=ROOT, env=env, timeout=seconds, capture_output=True, text=True
     )
+
+
+#: What every test needs: a process that has it already is quick to copy.
+_HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sklearn.datasets",
+          "sklearn.linear_model", "sklearn.model_selection", "pytest", "tqdm",
+          "click")  # fmt: skip
+
+
+def forked(folder: Path, *words: str, seconds: int = 600) -> tuple[int, str]:
+    """The exit code and output of tests on the copy, in a fork of this process; < 0 is a signal."""
+    for name in _HEAVY:
+        import_module(name)
+    log = folder / "log"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(seconds)  # what hangs has been noticed
+        out = os.open(log, os.O_WRONLY | os.O_CREAT)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        for name in [m for m in sys.modules if m.partition(".")[0] == "apcg"]:
+            del sys.modules[name]
+        sys.argv = ["", str(folder), "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+        os.chdir(ROOT)
+        code = 99
+        try:
+            exec(_BOOT, {"__name__": "__main__"})
+        except SystemExit as left:
+            code = int(left.code or 0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), log.read_text(errors="replace")
