@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export PATH := $(BIN):$(PATH)
 SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
 
-.PHONY: demo test lint docs bench race clean
+.PHONY: demo test lint docs bench race asan mutants clean
 .DEFAULT_GOAL := test
 
 demo: $(READY)  ## apcg train and apcg compare: certificates, tables, plots in out/
@@ -31,6 +31,12 @@ race: $(READY)  ## CPU seconds against other solvers, hours; goes on with out/ra
 	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
 	$(BIN)/python benchmarks/race/run.py --out out/race.jsonl $(RACE)
 	$(BIN)/python benchmarks/race/table.py out/race.jsonl
+
+asan: $(READY)  ## the kernels with address and undefined-behaviour sanitizers; wants gcc with libasan
+	$(BIN)/python tools/asan.py
+
+mutants: $(READY)  ## break the checks one at a time: does a test notice? Writes docs/mutants.md
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/mutants.py
 
 clean:
 	rm -rf $(VENV) build out site

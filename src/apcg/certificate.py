@@ -35,7 +35,7 @@ def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Cert
     it is computed from the points alone.
     """
     found = point if isinstance(point, Certificate) else certify(problem, point)
-    if not found.exact and (found.gap <= tol * abs(found.primal) or found.gap <= 0):
+    if not found.exact and found.gap <= tol * abs(found.primal):  # or negative
         return certify(problem, point.bare())
     return found
 

@@ -13,6 +13,7 @@ import io
 import lzma
 import math
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ PIECE = 1 << 24
 BATCH = 1 << 20
 #: The longest line that is read, in bytes.
 LINE = 1 << 28
-_DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError)
+_DAMAGED = (EOFError, ValueError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError)
 
 
 class Stream(Protocol):

@@ -1,0 +1,108 @@
+"""The rules of the plan, each by itself: what to begin with, and when to leave the dual."""
+
+import math
+
+import numpy as np
+import pytest
+
+from apcg import ERM
+from apcg.methods.base import Start, Target
+from apcg.methods.plan import Auto, Watch
+
+RNG = np.random.default_rng(0)
+
+
+def problem(n=400, d=20, loss="logistic", penalty="l2", **options):
+    X = RNG.standard_normal((n, d))
+    y = X[:, 0] + RNG.standard_normal(n)
+    p = ERM(X, y, "squared", alpha=1e-6) if loss == "squared" else None
+    return p or ERM(X, np.sign(y), loss, penalty, 1e-6, **options)
+
+
+class Ridge:
+    strong_convexity = 1.0
+
+    def value(self, w):
+        return 0.5 * float(w @ w)
+
+    def prox(self, v, step):
+        return v / (1 + step)
+
+    def conjugate(self, v):
+        return 0.5 * float(v @ v)
+
+    def conjugate_gradient(self, v):
+        return v
+
+
+def first(p, **start):
+    return Auto().first(p, Start(**start)).name
+
+
+def test_what_to_begin_with():
+    assert first(problem(penalty=Ridge())) == "afg"
+    assert first(problem(d=50)) == "dual"
+    assert first(problem(d=50), side="primal") == "newton"
+    assert first(problem(penalty="l1")) == "adaptive"
+
+
+def test_a_wide_problem_is_never_tall(monkeypatch):
+    wide = Auto().tuning.widest + 1
+    p = problem(20, 5)
+    assert not Auto()._is_tall(p.altered(d=wide, n=10**9))
+    assert Auto()._is_tall(p.altered(d=5, n=10**9))
+
+
+def watch(tol=1e-6, most=10**6):
+    """A problem on which a step of Newton's method costs 10 passes, of one unit each."""
+    made = Watch(problem(), Target(tol, most))
+    made._pass, made._step, made._step_passes, made.interior = 1.0, 10.0, 10.0, False
+    return made
+
+
+def gaps(made, rate, passes, first=0.1):
+    """The answers of `leave` at gaps that fall by the factor exp(-rate) a pass."""
+    return [made.leave(k, first * math.exp(-rate * k)) for k in passes]
+
+
+def test_a_slow_dual_is_left_and_a_fast_one_is_not():
+    slow, fast = gaps(watch(), 1e-4, range(1, 200)), gaps(watch(), 0.5, range(1, 20))
+    assert any(slow)
+    assert not any(fast)
+
+
+def test_it_is_not_left_before_the_rate_is_known():
+    """Half of Newton's cost is spent first: 5 of 10 times the steps it takes."""
+    answers = gaps(watch(), 1e-4, range(1, 200))
+    spent = answers.index(True) + 1
+    steps = watch()._steps(0.1)
+    assert spent == pytest.approx(0.5 * 10 * steps, abs=1)
+
+
+def test_it_is_not_left_for_a_method_that_takes_as_long():
+    """Just below twice the cost the dual is kept, just above it is left."""
+    made = watch()
+    cost = 10 * made._steps(1e-3)
+    passes = 1000
+    for share, expected in ((0.9, False), (1.1, True)):
+        made = watch()
+        # so many passes are left at the rate seen
+        rate = (math.log(1e-3) - math.log(1e-6)) / (share * 2 * cost)
+        made.leave(passes // 2 - 100, 1e-3 * math.exp(rate * (passes // 2 + 100)))
+        assert made.leave(passes, 1e-3) is expected
+
+
+def test_what_has_reached_the_tolerance_is_not_left():
+    assert not any(gaps(watch(tol=0.5), 1e-4, range(1, 200)))
+
+
+def test_too_few_passes_left_for_newton():
+    assert not any(gaps(watch(most=15), 1e-4, range(1, 15)))
+
+
+def test_a_gap_that_rises_tells_no_rate():
+    made = watch()
+    for k in range(1, 40):
+        made.leave(k, 0.1)
+    assert made.leave(80, 0.2)
+    assert made._passes_left() == math.inf

@@ -1,0 +1,53 @@
+"""The kernels with address and undefined-behaviour sanitizers, and the tests that are about them.
+
+python tools/asan.py            # short, as `make asan`
+python tools/asan.py tests      # all tests, for long
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import overlay
+
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g",
+         "-fno-omit-frame-pointer")  # fmt: skip
+#: Tests that call the kernels with every storage and length, without processes of their own.
+TESTS = ["tests/test_losses.py", "tests/test_penalties.py", "tests/test_data.py",
+         "tests/test_memory_safety.py", "tests/test_lean_steps.py", "tests/test_iterates.py",
+         "tests/test_certificate_edges.py", "tests/test_fuzz.py"]  # fmt: skip
+
+
+def main() -> int:
+    """Build, run, say how it went."""
+    runtime = subprocess.run(
+        ["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    env = os.environ | {
+        "LD_PRELOAD": runtime,
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONMALLOC": "malloc",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        package = overlay.copy(folder, kernels=False)
+        for kernel in overlay.KERNELS:
+            overlay.build(package, kernel, FLAGS)
+        # those that start a process of their own would start it with the sanitizers too
+        words = sys.argv[1:] or TESTS
+        done = overlay.pytest(folder, *words, "-k", "not command", env=env)
+    print(done.stdout[-3000:])
+    print(done.stderr[-6000:], file=sys.stderr)
+    found = "AddressSanitizer" in done.stderr or "runtime error" in done.stderr
+    print("sanitizers:", "REPORTS" if found else "no report", f"(exit code {done.returncode})")
+    return 1 if found else done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
