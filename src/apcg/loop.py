@@ -200,7 +200,7 @@ class _Loop:
 
     def tell(self) -> None:
         """Show what the method has noted since the last time, above the bar."""
-        if self.options.verbose:
+        if self.options.verbose and sys.stderr is not None:  # None if it was closed
             notes = getattr(self.method, "notes", ())
             for note in notes[self.told :]:
                 tqdm.write(note, file=sys.stderr)
