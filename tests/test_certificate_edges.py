@@ -252,3 +252,11 @@ def test_a_path_looks_ahead():
         passes += last.epochs
     assert all(r.converged for r in along)
     assert sum(r.epochs for r in along) < 0.9 * passes
+
+
+def test_a_small_gap_is_not_rounding():
+    """16 eps of |P| + |D| is; a hundred times as much is worth the next look."""
+    zero, eps = np.zeros(1), np.finfo(float).eps
+    for times, expected in ((20, True), (2000, False), (1e6, False)):
+        found = Certificate(zero, zero, 0.0, zero, 1.0, 1.0 - times * eps)
+        assert Stall().saw(found, "dual") is expected

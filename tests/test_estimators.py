@@ -59,7 +59,12 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("cls", "loss"),
-    [(cls, loss) for cls in ALL for loss in names(margin="Classifier" in cls.__name__)],
+    [
+        *((APCGClassifier, loss) for loss in names(margin=True)),
+        *((APCGRegressor, loss) for loss in names(margin=False)),
+        (APCGClassifierCV, "smoothed_hinge"),
+        (APCGRegressorCV, "squared"),
+    ],
 )
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_weights_equal_repetition_to_1e_7(cls, loss, kind):

@@ -76,7 +76,7 @@ _HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sk
           "click")  # fmt: skip
 
 
-def forked(folder: Path, *words: str, seconds: int = 600) -> tuple[int, str]:
+def forked(folder: Path, *words: str, seconds: int = 150) -> tuple[int, str]:
     """The exit code and output of tests on the copy, in a fork of this process; < 0 is a signal."""
     for name in _HEAVY:
         import_module(name)
