@@ -131,7 +131,8 @@ def test_verbose_shows_the_notes_and_changes_nothing_else(capsys):
 @pytest.mark.parametrize(
     ("penalty", "plan", "note"),
     [
-        ("l1", Auto(), "adaptive: dual needs"),
+        ("l1", Auto(), "working_set: the penalty makes weights zero"),
+        ("l1", Auto(without=("working_set",)), "adaptive: dual needs"),
         ("l2", Auto(without=("newton", "dual")), "adaptive: the dual is left out"),
         ("l2", Auto(without=("newton",)), "dual: 40 samples for 12 features"),
     ],

@@ -51,8 +51,9 @@ class TallRun(SparseRun):
         part = p.samples.stored[rows]
         weights = p.weights[rows] if p.weights.size > 1 else p.weights
         y = p.y[rows]
-        if p.loss.margin and np.ptp(y[weights > 0] if weights.size > 1 else y) == 0:
-            return  # one class
+        kept = y[weights > 0] if weights.size > 1 else y
+        if kept.size == 0 or (p.loss.margin and np.ptp(kept) == 0):
+            return  # nothing, or one class
         sparse = hasattr(part, "indptr")
         samples: Stored = (
             Sparse(part.data, part.indices, part.indptr, p.d) if sparse else Dense(part)
