@@ -78,7 +78,7 @@ def solve(
             f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
             "solve(ERM(X, y, loss, penalty, alpha))."
         )
-    chosen = registry.find(method)
+    chosen = registry.find(method, problem.K)
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
@@ -143,13 +143,13 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
     """The start with its arrays as vectors, or an error that says what it must be."""
     w, x, b, mu = at.w, at.x, at.b, at.mu
     if w is not None:
-        w = validate.vector(w, problem.d, name or "w of x0", each="column of X")
+        w = problem._features(w, name or "w of x0")
     if x is not None:
-        x = validate.vector(x, problem.n_samples, name or "x of x0", each="row of X")
+        x = problem._rows(x, name or "x of x0")
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
-        b = validate.number(b, "b of x0")
+        b = problem._intercepts(b, "b of x0")
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:

@@ -77,7 +77,7 @@ class AFG:
             if self._accept(y, new, gradient, value):
                 break
             self.L *= 2
-        restart = self.mu == 0 and float((y.w - new.w) @ (new.w - self.at.w)) > 0
+        restart = self.mu == 0 and float(np.vdot(y.w - new.w, new.w - self.at.w)) > 0
         self.at, self._far, self.gamma = new, far, gamma
         self.L = max(self.L * _EASE, self._least)
         if restart:
@@ -91,14 +91,13 @@ class AFG:
     def _smooth(self, y: Predicted) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
-        slope = p.loss.derivative(y.z, p.y)
-        gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g.b * y.w
+        slopes = -p._signed(p.loss.dual_of(y.z, p.y, p.weights))
+        gradient = p.samples.dot(slopes) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
     def _value(self, y: Predicted) -> float:
         p = self.problem
-        total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
-        return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
+        return float(p.loss_total(y.z) / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
     def _prox(self, v: Vector, step: float) -> Predicted:
         """The prox of Psi, which is lambda g without its square."""
@@ -107,8 +106,8 @@ class AFG:
 
     def _accept(self, y: Predicted, new: Predicted, gradient: Vector, value: float) -> bool:
         move = new.w - y.w
-        square = float(move @ move)
-        bound = value + float(gradient @ move) + 0.5 * self.L * square
+        square = float(np.vdot(move, move))
+        bound = value + float(np.vdot(gradient, move)) + 0.5 * self.L * square
         slack = 1e-14 * abs(value)  # what rounding may add to either side
         return self._value(new) <= bound + slack or square == 0 or not math.isfinite(bound)
 

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from .. import _validation as validate
 from .._validation import Vector
 from ..erm import ERM
 from ..points import Certificate, Point, Start
@@ -64,7 +63,8 @@ class FullRun:
         """The present answer."""
         at = self.iterate.at
         if self.problem.intercept:
-            return Point(w=at.w[:-1], b=float(at.w[-1]), z=at.z)
+            last = at.w[-1]
+            return Point(w=at.w[:-1], b=last if self.problem.K > 1 else float(last), z=at.z)
         return Point(w=at.w, z=at.z)
 
     def seen(self, certificate: Certificate) -> None:
@@ -72,19 +72,19 @@ class FullRun:
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """With L1, one pass of coordinate descent, for exact zeros."""
-        if self.problem.dual_form or not self.problem.separable:
+        if self.problem.dual_form or not self.problem.separable or self.problem.K > 1:
             return None
         return with_zeros(self.problem, certificate, self._rng)
 
 
 def start_vector(problem: ERM, at: Start) -> Vector:
     """The w to start from, with b at its end if the problem has an intercept."""
-    start = problem.g.clip(np.zeros(problem.d))
+    start = problem.g.clip(np.zeros((problem.d, problem.K) if problem.K > 1 else problem.d))
     if at.w is not None:
-        start = validate.vector(at.w, problem.d, "x0", each="column of X").copy()
+        start = problem._features(at.w).copy()
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
         b = problem._best_intercept(problem.samples.tdot(start)) if at.b is None else at.b
-        start = np.append(start, b)
+        start = np.concatenate([start, np.atleast_1d(b)[None] if problem.K > 1 else [b]])
     return start
