@@ -164,6 +164,10 @@ class Outputs(ERM):
         signed = isinstance(self.loss, Columns) and self.loss.loss.margin
         return self.y * x if signed else x
 
+    def _combine(self, x: Matrix) -> Matrix:
+        # x is small beside A x, which would be copied to divide it
+        return self.samples.dot(self._signed(x) / (self.alpha * self.n))
+
     def dual_from(self, x: Matrix, v: Matrix) -> float:
         """D(x), given v = A x/(lambda n)."""
         return float(-self.conjugate_total(x) / self.n - self.alpha * self.g.conjugate(v))

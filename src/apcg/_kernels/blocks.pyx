@@ -70,14 +70,18 @@ cdef class Count:
 
 
 cdef class PlainState:
-    """Without momentum: x (n, size), log x (softmax only), W (features, size), b, room (4, size)."""
+    """Without momentum: x (n, size), log x (softmax only), W (features, size), b, room (4, size).
+
+    moved  the sum of |change of x_i|^2 over the steps on row i;  part  its part of the gap, when seen
+    """
 
     cdef public double[:, ::1] x, theta, W, room
-    cdef public double[::1] b
+    cdef public double[::1] b, moved, part
 
     def __init__(self, double[:, ::1] x, double[:, ::1] theta, double[:, ::1] W, double[::1] b,
-                 double[:, ::1] room):
+                 double[::1] moved, double[::1] part, double[:, ::1] room):
         self.x, self.theta, self.W, self.b, self.room = x, theta, W, b, room
+        self.moved, self.part = moved, part
 
 
 cdef class MomentumState:
@@ -302,7 +306,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             theta = &state.theta[i, 0]
             complete(z, K, size)
             lse = softmax(z, p, size)
-            count.est += weight * divergence(z, p, lse, x, theta, size)
+            state.part[i] = divergence(z, p, lse, x, theta, size)
             for k in range(size):
                 new[k] = x[k]
                 z[k] += q * x[k]
@@ -318,25 +322,27 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             z[label] += gamma - 1.0
             worst = violation(z, x, gamma, K, &lead)
             if lead >= 0.0:
+                state.part[i] = 0.0
                 if lead > count.high:
                     keep[at] = ~i
                 continue
             count.greatest = worst if worst > count.greatest else count.greatest
-            count.est += weight * simplex_part(z, x, gamma, p, K)
+            state.part[i] = simplex_part(z, x, gamma, p, K)
             for k in range(K):
                 z[k] += q * x[k]
             project(z, q + gamma, new, K)
         else:
             change = 1.0 / (q + gamma) if q + gamma > 1e-100 else 1e100
+            state.part[i] = 0.0
             for k in range(K):
                 lead = z[k] * blocks.targets[i, k] if blocks.margin else z[k] - blocks.targets[i, k]
-                count.est += weight * column_part(lead, x[k], &blocks.theta[0])
+                state.part[i] += column_part(lead, x[k], &blocks.theta[0])
                 new[k] = interval_dual_prox(x[k] - change * (lead + gamma * x[k]), change,
                                             &blocks.theta[0])
         largest = 0.0
         for k in range(K):
             h[k] = new[k] - x[k]
-            largest = fabs(h[k]) if fabs(h[k]) > largest else largest
+            largest += h[k] * h[k]
             x[k] = new[k]
             if kind == COLUMNS and blocks.margin:
                 h[k] *= blocks.targets[i, k]
@@ -347,6 +353,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             h[k] = 0.0
         if largest == 0.0:
             continue
+        state.moved[i] += largest
         if kind != SOFTMAX and update_few(h, K, size, which, &changed):
             for k in range(changed):
                 some[k] = h[which[k]]

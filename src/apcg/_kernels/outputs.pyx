@@ -243,18 +243,21 @@ def entropies(const double[:, ::1] pi, const double[::1] weights):
     return sum
 
 
-def square(const double[:, ::1] pq, double s, double threshold):
-    """sum over all entries of soft(q + s p/2, threshold)^2, of rows that are p then q"""
-    cdef Py_ssize_t j, k, size = pq.shape[1] // 2
-    cdef double half = 0.5 * s, t, a = 0.0, b = 0.0
+def square(const double[:, ::1] rows, bint two, double s, double threshold):
+    """sum over all entries t of max(|t| - threshold, 0)^2; threshold < 0 is none.
+
+    t are the entries of rows, or q + s p/2 if `two` says that rows are p then q.
+    """
+    cdef Py_ssize_t j, k, size = rows.shape[1] // 2 if two else rows.shape[1]
+    cdef double half = 0.5 * s, t
+    cdef double sum[4]
+    sum[0] = sum[1] = sum[2] = sum[3] = 0.0
     with nogil:
-        for j in range(pq.shape[0]):
+        for j in range(rows.shape[0]):
             for k in range(size):
-                t = fabs(pq[j, size + k] + half * pq[j, k])
+                t = rows[j, size + k] + half * rows[j, k] if two else rows[j, k]
                 if threshold > 0.0:
-                    t = t - threshold if t > threshold else 0.0
-                if k & 1:
-                    a += t * t
-                else:
-                    b += t * t
-    return a + b
+                    t = fabs(t) - threshold
+                    t = t if t > 0.0 else 0.0
+                sum[k & 3] += t * t
+    return (sum[0] + sum[1]) + (sum[2] + sum[3])

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._kernels import blocks as kernel
+from .._kernels import outputs
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
 from ..erm_outputs import Outputs
@@ -43,7 +44,9 @@ class PlainBlocks:
     mu = 1.0
 
     def __init__(self, setup: Setup, without: tuple[str, ...], at: Start) -> None:
-        self.setup, self.split = setup, "blocks" not in without
+        self.setup = setup
+        self.most = 1.0 if "visits" in without else setup.tuning.most_visits
+        self.highest = 1
         self.factor = setup.tuning.calm
         x, b = setup.start(at)
         theta = np.empty((1, 1))
@@ -53,7 +56,9 @@ class PlainBlocks:
         intercepts[: setup.K] = b
         dual = setup.x(x)
         W = setup.rows(dual) if dual.any() else np.zeros((setup.problem.d, setup.size))
-        self.state = kernel.PlainState(x, theta, W, intercepts, np.zeros((4, setup.size)))
+        moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
+        self.state = kernel.PlainState(x, theta, W, intercepts, moved, part, room)
+        self._L = np.sqrt(setup.problem.weights * (setup.q + setup.problem.loss.gamma))
 
     @property
     def blocks(self) -> Matrix:
@@ -72,7 +77,12 @@ class PlainBlocks:
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, ...]:
         """The rows in the order of the sweep."""
-        return (self.setup.order(keep, self.split, rng),)
+        moved = np.asarray(self.state.moved)
+        far = (np.sqrt(moved) * self._L)[keep]
+        order, visits, _ = self.setup.sweep(keep, far, self.most, rng)
+        moved[keep] = 0.0
+        self.highest = int(visits.max())
+        return (order,)
 
     def call(self, rows: tuple[Index, ...], count: kernel.Count) -> None:
         """Steps on these rows."""
@@ -81,6 +91,11 @@ class PlainBlocks:
         kernel.plain_sweep(
             *self.setup.working, self.setup.blocks, self.state, count, order, bounds
         )
+
+    def estimate(self, count: kernel.Count) -> float:
+        """The gap: the sum of the parts of the rows, each when it was seen last."""
+        p = self.setup.problem
+        return float(np.dot(np.broadcast_to(p.weights, p.n_samples), self.state.part)) / p.n
 
     def imbalance(self, blocks: Matrix) -> Vector:
         """sum_i x_i"""
@@ -210,7 +225,7 @@ class BlockRun:
         self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
         if whole:
-            self.estimates.append(count.est / setup.problem.n)
+            self.estimates.append(self.sweeps.estimate(count))
         return whole
 
     def _open(self) -> None:
@@ -256,10 +271,8 @@ class BlockRun:
     def _guess_primal(self, est: float) -> None:
         """P = D + est, less what intercepts make of an x that is not balanced."""
         s, setup = self.sweeps, self.setup
-        kept = np.abs(s.W)
-        if setup.threshold > 0:
-            kept = np.maximum(kept - setup.threshold, 0.0)
-        dual = -setup.cost(s.blocks) - setup.square_cost(float(np.vdot(kept, kept)))
+        square = outputs.square(s.W, False, 0.0, setup.threshold)
+        dual = -setup.cost(s.blocks) - setup.square_cost(square)
         off = 0.0
         if setup.constant:
             off = float(s.b @ s.imbalance(s.blocks)) / setup.problem.n
@@ -274,7 +287,7 @@ class BlockRun:
             return
         if count < t.earliest or self.keep.size < Momentum.FEWEST:
             return
-        if not self._sure and count == t.earliest:
+        if not self._sure and count & (count - 1) == 0:  # 4, 8, 16, ..: P falls with them
             self._guess_primal(self.estimates[-1])
         est, middle = self.estimates[-1], count // 2
         c = 0.0
@@ -306,7 +319,7 @@ class BlockSDCA:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
         """Begin at x, or at what fits w, or at zero."""
         setup = Setup(_start(problem, at), self.tuning)
-        return BlockRun(setup, ("momentum", "shrinking"), at, target, rng)
+        return BlockRun(setup, ("momentum", "visits", "shrinking"), at, target, rng)
 
 
 @dataclass(frozen=True)
@@ -336,7 +349,7 @@ class OutputsAFG(AFGMethod):
 class BlockAuto:
     """Sweeps over blocks where the dual can be solved by them, else AFG.
 
-    without  ideas to leave out: "momentum", "visits", "shrinking", "settling", "blocks"
+    without  ideas to leave out: "momentum", "visits", "shrinking", "settling"
     """
 
     without: tuple[str, ...] = ()

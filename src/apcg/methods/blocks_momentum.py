@@ -11,12 +11,11 @@ import numpy as np
 
 from .._kernels import blocks as kernel
 from .._kernels import outputs
-from .._kernels.lean_momentum import arrange
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
 from .adaptive.rate import Rate, RateTuning
-from .blocks_setup import COLUMNS, SOFTMAX, Setup, flat
-from .lean_momentum import CLASSES, FLOOR, FOLD_AT, HIGHEST, MOVE, UNEVEN
+from .blocks_setup import COLUMNS, SOFTMAX, Setup
+from .lean_momentum import FLOOR, FOLD_AT, HIGHEST, MOVE, UNEVEN
 
 _RATE = RateTuning(fewest=1)
 #: Below this, u and p are noise that only makes subnormal numbers.
@@ -41,7 +40,6 @@ class Momentum:
     ) -> None:
         p = setup.problem
         self.setup, self.without, self.fixed = setup, without, fixed
-        self.split = "blocks" not in without
         self.factor = setup.tuning.hasty
         x, size = np.array(plain.x), setup.size
         pq = np.zeros((p.d, 2 * size))
@@ -59,7 +57,6 @@ class Momentum:
             settle=-1.0 if "settling" in without else setup.tuning.settle,
         )
         self.highest = 1
-        self._lengths = p.samples.lengths
         self._L = np.sqrt(p.weights * (setup.q + p.loss.gamma))
         self._now, self._outside = x.copy(), 0
         self._moved = np.zeros(p.n_samples)
@@ -123,34 +120,13 @@ class Momentum:
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, ...]:
         """The rows of the sweep in order, their visits, and whether one is the last of its row."""
-        moved = self._moved[keep] * np.broadcast_to(self._L, self._moved.shape)[keep]
-        exponents = self._exponents(moved, self._lengths[keep], self._most_visits(keep))
-        counts = np.bincount(exponents, minlength=CLASSES)
-        each = 1 << np.arange(CLASSES)
-        steps = int(counts @ each)
-        self.highest = int(each[np.flatnonzero(counts)[-1]])
-        self.state.N = steps
+        moved = (self._moved * self._L)[keep]
+        order, visits, last = self.setup.sweep(keep, moved, self._most_visits(keep), rng)
+        self.highest = int(visits.max())
+        self.state.N = order.size
         # with few rows alpha would be near 1, and s near 0
-        self.state.root = min(math.sqrt(self.rate.mu), steps / self.FEWEST)
-        parts = zip(counts, each, strict=True)
-        lengths = np.array([self.setup.block(int(c), self.split, int(e)) for c, e in parts])
-        blocks = -(-counts // lengths)
-        total = int(blocks @ each)
-        listed = np.empty(keep.size, dtype=np.intp)
-        begin, end, visits, last = (np.empty(total, dtype=np.intp) for _ in range(4))
-        random = rng.integers(0, 1 << 32, size=total, dtype=np.uint32)
-        room = np.empty(int(blocks.sum()), dtype=np.intp)
-        arrange(keep, exponents, counts, lengths, random, listed, room, begin, end, visits, last)
-        order, many = flat(listed, begin, end), end - begin
-        return order, np.repeat(visits, many), np.repeat(last, many)
-
-    @staticmethod
-    def _exponents(moved: Vector, lengths: Vector, most: float) -> Index:
-        """log2 of the visits of each row: how far it moved, over the mean of that."""
-        mean = float(moved @ lengths) / float(lengths.sum())
-        if most < 2 or not 0 < mean < math.inf:
-            return np.zeros(moved.size, dtype=np.intp)
-        return np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
+        self.state.root = min(math.sqrt(self.rate.mu), order.size / self.FEWEST)
+        return order, visits, last
 
     def _most_visits(self, keep: Index) -> float:
         """1 where there is nothing to gain from uneven visits."""
@@ -168,6 +144,10 @@ class Momentum:
         kernel.momentum_sweep(
             *self.setup.working, self.setup.blocks, self.state, count, order, visits, last, bounds
         )
+
+    def estimate(self, count: kernel.Count) -> float:
+        """The gap: the sum of the parts of the rows at the last visit of each."""
+        return count.est / self.setup.problem.n
 
     def after(self) -> None:
         """After a sweep: mu-hat, the centre of the intercepts."""
@@ -190,12 +170,9 @@ class Momentum:
         """F = -D, with the proximal term of the intercepts."""
         p, setup = self.setup.problem, self.setup
         if self._outside:
-            kept = np.abs(self.W)
-            if setup.threshold > 0:
-                kept = np.maximum(kept - setup.threshold, 0.0)
-            square = float(np.vdot(kept, kept))
+            square = outputs.square(self.W, False, 0.0, setup.threshold)
         else:
-            square = outputs.square(self.state.pq, self.state.s, setup.threshold)
+            square = outputs.square(self.state.pq, True, self.state.s, setup.threshold)
         value = setup.cost(self._now) + setup.square_cost(square)
         if setup.constant:
             b = self.centre + self._pull(self._now)

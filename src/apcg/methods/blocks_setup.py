@@ -6,21 +6,24 @@ classes, x_i/s_i for a sum over outputs (`_kernels/blocks.pyx`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._kernels import blocks as kernel
 from .._kernels import many, outputs
+from .._kernels.lean_momentum import arrange
 from .._validation import Index, Matrix, Vector
 from ..data.many import padded, with_pads
 from ..erm_outputs import Outputs
 from ..loss_outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
 from ..points import Start
+from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
 
 #: What can be left out of the method, to see what it is worth.
-PARTS = ("momentum", "visits", "shrinking", "settling", "blocks")
+PARTS = ("momentum", "visits", "shrinking", "settling")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,10 @@ class Tuning(LeanTuning):
     enough_root: float = 1e-3
     #: softmax: a start at a vertex leaves this much to the other classes
     off_vertex: float = 1e-9
+    #: momentum starts when more than so many plain sweeps seem to be left: it costs two of them
+    patience: float = 16.0
+    #: plain sweeps: r_i is at most this
+    most_visits: float = 16.0
     #: intercepts: c^2 over the mean of |a_i|^2
     constant: float = 0.25
     constant_floor: float = 0.0
@@ -106,17 +113,30 @@ class Setup:
         """Read the data itself again: there are rows that the copy lacks."""
         self.working, self._copied = self.arrays, self.problem.n_samples
 
-    def order(self, keep: Index, split: bool, rng: np.random.Generator) -> Index:
-        """The rows in blocks of consecutive ones, the blocks in random order."""
-        length = self.block(keep.size, split)
-        begin = length * rng.permutation(-(-keep.size // length))
-        return flat(keep, begin, np.minimum(begin + length, keep.size))
+    def sweep(
+        self, keep: Index, moved: Vector, most: float, rng: np.random.Generator
+    ) -> tuple[Index, Index, Index]:
+        """The rows of a sweep in order, their visits, and whether one is the last of its row.
 
-    def block(self, size: int, split: bool, parts: int = 1) -> int:
-        """The length of the blocks of `size` rows; single rows unless `split`."""
-        p, t = self.problem, self.tuning
-        length = t.block_tall if p.n >= t.tall * p.d else t.block
-        return max(1, min(length // parts, size // t.blocks)) if split else 1
+        Visits are how far a row has moved, over the mean of that: a power of two, at most `most`.
+        """
+        exponents = self._exponents(moved, self.problem.samples.lengths[keep], most)
+        counts = np.bincount(exponents, minlength=CLASSES)
+        each = 1 << np.arange(CLASSES)
+        total = int(counts @ each)
+        listed, room = np.empty((2, keep.size), dtype=np.intp)
+        begin, end, visits, last = np.empty((4, total), dtype=np.intp)
+        random = rng.integers(0, 1 << 32, size=total, dtype=np.uint32)
+        single = np.ones(CLASSES, dtype=np.intp)
+        arrange(keep, exponents, counts, single, random, listed, room, begin, end, visits, last)
+        return listed[begin], visits, last
+
+    @staticmethod
+    def _exponents(moved: Vector, lengths: Vector, most: float) -> Index:
+        mean = float(moved @ lengths) / float(lengths.sum())
+        if most < 2 or not 0 < mean < math.inf:
+            return np.zeros(moved.size, dtype=np.intp)
+        return np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
 
     # ---- points -------------------------------------------------------------------------------
 
@@ -210,12 +230,3 @@ class Setup:
         p = self.problem
         a, b = p.g.soft
         return 0.5 * p.alpha * (square / b if a > 0 else square * b)
-
-
-def flat(listed: Index, begin: Index, end: Index) -> Index:
-    """listed[begin[0]:end[0]], listed[begin[1]:end[1]], .. one after the other."""
-    lengths = end - begin
-    total = int(lengths.sum())
-    ends = np.cumsum(lengths)
-    places = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
-    return listed[places]
