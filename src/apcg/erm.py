@@ -92,18 +92,14 @@ class ERM:
     (1.0, 0.0)
     """
 
-    #: the number of outputs; `erm_outputs` has problems with more than one
+    #: the number of outputs
     K = 1
 
-    def __new__(cls, *given: Any, **named: Any) -> ERM:
+    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
         """A problem with K outputs, if the loss or the labels say so."""
-        if cls is ERM and (given or named):
-            from .erm_outputs import Outputs, has_outputs
+        from .erm_outputs import Outputs, has_outputs
 
-            y, loss = (*given[1:3], *(None,) * (3 - len(given)))[:2]
-            if has_outputs(named.get("y", y), named.get("loss", loss)):
-                return object.__new__(Outputs)
-        return object.__new__(cls)
+        return object.__new__(Outputs if cls is ERM and has_outputs(y, loss) else cls)
 
     def __init__(
         self,
@@ -259,8 +255,7 @@ class ERM:
     def _rows(self, x: Any, name: str = "x") -> Vector:
         return check.vector(x, self.n_samples, name, each="row of X")
 
-    def _intercepts(self, b: Any, name: str = "intercept") -> Any:
-        return check.number(b, name)
+    _intercepts = staticmethod(check.number)
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""

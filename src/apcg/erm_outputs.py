@@ -70,9 +70,7 @@ class Outputs(ERM):
                         "samples of positive weight, and then no intercept is best."
                     )
             return
-        each = np.bincount(
-            self.y, np.broadcast_to(self.weights, self.n_samples), minlength=self.K
-        )
+        each = np.bincount(self.y, np.broadcast_to(self.weights, self.n_samples), minlength=self.K)
         if np.any(each == 0):
             raise ValueError(
                 f"no sample of class {int(np.flatnonzero(each == 0)[0])} has a positive weight, "

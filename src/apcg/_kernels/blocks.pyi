@@ -66,33 +66,6 @@ class PlainState:
         room: _Matrix,
     ) -> None: ...
 
-class MomentumState:
-    u: _Matrix
-    v: _Matrix
-    near: _Matrix
-    theta: _Matrix
-    pq: _Matrix
-    room: _Matrix
-    pb: _Vector
-    qb: _Vector
-    s: float
-    root: float
-    N: float
-    settle: float
-    def __init__(
-        self,
-        u: _Matrix,
-        v: _Matrix,
-        near: _Matrix,
-        theta: _Matrix,
-        pq: _Matrix,
-        pb: _Vector,
-        qb: _Vector,
-        room: _Matrix,
-        *,
-        settle: float,
-    ) -> None: ...
-
 def plain_sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
@@ -101,17 +74,5 @@ def plain_sweep(
     state: PlainState,
     count: Count,
     keep: _Index,
-    bounds: _Index,
-) -> None: ...
-def momentum_sweep(
-    data: NDArray[Any],
-    indices: NDArray[Any],
-    indptr: NDArray[Any],
-    blocks: Blocks,
-    state: MomentumState,
-    count: Count,
-    keep: _Index,
-    visits: _Index,
-    last: _Index,
     bounds: _Index,
 ) -> None: ...

@@ -12,21 +12,13 @@ so that the exact step minimises, over the simplex,
     softmax          sum pi log pi + (rho/2)|pi|^2 - <b, pi>,  rho = q_i,          b = q_i pi_i + z
     Crammer-Singer   (rho/2)|pi|^2 - <b, pi>,                  rho = q_i + gamma,  b = q_i pi_i + A
 
-with A = z + 1 - e + gamma e. With momentum (APCG in the variables of Proposition 1, as in
-`lean_momentum`; row i has r_i of the N steps of a sweep, kappa_i = sqrt(mu)/r_i)
-
-    z = v - s u/2,    x = y = v + s u/2 after s *= (1 - alpha)/(1 + alpha)
-    L = kappa_i (q_i + gamma),  rho = L - gamma (softmax) or L,  b = L z_i + (gradient part) - gamma y_i
-    u_i += (kappa_i - 1) h/s,    v_i += (1 + kappa_i) h/2,    h the change of z_i
-
-and if rho < 0, L = gamma and rho = 0: a larger L_i is as good for the theorem. K is padded to a
-multiple of four. `blocks.h` and `many.h`
-have the inner loops.
+with A = z + 1 - e + gamma e. K is padded to a multiple of four. `blocks.h` and `many.h` have the
+inner loops, `blocks_momentum` the sweep with momentum.
 """
 
-from libc.math cimport INFINITY, exp, fabs, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, log
 
-from .losses cimport interval_dual_prox, slope
+from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
 from .types cimport index_t, value_t
 
@@ -61,9 +53,6 @@ cdef class Count:
     solved, rescued   steps of the softmax by Newton's method from the last answer, and without it
     """
 
-    cdef public double est, high, greatest
-    cdef public long long work, solved, rescued
-
     def __init__(self):
         self.est, self.high, self.greatest = 0.0, INFINITY, 0.0
         self.work = self.solved = self.rescued = 0
@@ -82,25 +71,6 @@ cdef class PlainState:
                  double[::1] moved, double[::1] part, double[:, ::1] room):
         self.x, self.theta, self.W, self.b, self.room = x, theta, W, b, room
         self.moved, self.part = moved, part
-
-
-cdef class MomentumState:
-    """With momentum: u, v (n, size), the last z and its logarithm (softmax only), the rows
-    (features, 2 size) of p and q, pb, qb of the intercepts, room (6, size).
-
-    s, root = sqrt(mu), N steps a sweep; settle: how near x must be to a vertex that z is at.
-    """
-
-    cdef public double[:, ::1] u, v, near, theta, pq, room
-    cdef public double[::1] pb, qb
-    cdef public double s, root, N, settle
-
-    def __init__(self, double[:, ::1] u, double[:, ::1] v, double[:, ::1] near,
-                 double[:, ::1] theta, double[:, ::1] pq, double[::1] pb, double[::1] qb,
-                 double[:, ::1] room, *, double settle):
-        self.u, self.v, self.near, self.theta, self.pq = u, v, near, theta, pq
-        self.pb, self.qb, self.room, self.settle = pb, qb, room, settle
-        self.s = self.root = self.N = 1.0
 
 
 # ---- proxes ---------------------------------------------------------------------------------------
@@ -192,61 +162,6 @@ cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcep
         total += pi[k]
     for k in range(K):
         pi[k] /= total
-
-
-cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nogil:
-    """Pads far below all others."""
-    cdef Py_ssize_t k
-    cdef double least = z[0]
-    for k in range(1, K):
-        least = z[k] if z[k] < least else least
-    for k in range(K, size):
-        z[k] = least - 2000.0
-
-
-# ---- parts of the gap -------------------------------------------------------------------------------
-
-cdef inline double simplex_part(const double *A, const double *pi, double gamma, double *p,
-                                Py_ssize_t K) noexcept nogil:
-    """phi(z) + phi*(pi - e) + <z, e - pi>, with A = z + 1 - e + gamma e; p is room."""
-    cdef Py_ssize_t k
-    cdef double total = 0.0, top = -INFINITY, d
-    if gamma == 0.0:
-        for k in range(K):
-            top = A[k] if A[k] > top else top
-        for k in range(K):
-            total += (top - A[k]) * pi[k]
-        return total
-    project(A, gamma, p, K)
-    for k in range(K):
-        d = p[k] - pi[k]
-        total += d * (A[k] - gamma * p[k] + 0.5 * gamma * d)
-    return total if total > 0.0 else 0.0
-
-
-cdef inline double column_part(double m, double a, const double *theta) noexcept nogil:
-    """phi(m) + phi*(-a) + m a of the interval family, in a form that does not cancel."""
-    cdef double p = slope(m, theta)
-    return (p - a) * (theta[0] - m - 0.5 * theta[2] * (p + a)) - theta[1] * (fabs(p) - fabs(a))
-
-
-cdef inline double violation(const double *A, const double *pi, double gamma, Py_ssize_t K,
-                             double *lead) noexcept nogil:
-    """By how much the slopes G = A - gamma pi of classes could be traded; at a vertex, its lead."""
-    cdef Py_ssize_t k
-    cdef double top = -INFINITY, least = INFINITY, other = -INFINITY, G, own = -INFINITY
-    cdef bint vertex = False
-    for k in range(K):
-        G = A[k] - gamma * pi[k]
-        top = G if G > top else top
-        if pi[k] > 0.0 and G < least:
-            least = G
-        if pi[k] == 1.0:
-            vertex, own = True, G
-        elif G > other:
-            other = G
-    lead[0] = own - other if vertex else -INFINITY
-    return top - least
 
 
 # ---- the sweep without momentum -----------------------------------------------------------------------
@@ -383,173 +298,3 @@ def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index
                 bounds[k, 1] = indptr[keep[k] + 1] - indptr[keep[k]]
         plain_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
                    sizeof(index_t), blocks, state, count, &keep[0], keep.shape[0])
-
-
-# ---- the sweep with momentum ----------------------------------------------------------------------------
-
-cdef bint settles(const double *A, const double *y, const double *new, double L, double gamma,
-                  double near, Py_ssize_t K) noexcept nogil:
-    """Whether z is at a vertex, x near it, and F does not rise if x is put there too."""
-    cdef Py_ssize_t k
-    cdef bint vertex = False
-    cdef double t, rise = 0.0
-    for k in range(K):
-        vertex |= new[k] == 1.0
-        t = new[k] - y[k]
-        if fabs(t) > near:
-            return False
-        rise += t * (0.5 * L * t - (A[k] - gamma * y[k]))
-    return vertex and rise <= 0.0
-
-
-cdef void momentum_rows(Products use, const void *data, const void *columns,
-                        const Py_ssize_t *bounds, Py_ssize_t value_size, Py_ssize_t index_size,
-                        Blocks blocks, MomentumState state, Count count, Py_ssize_t *keep,
-                        const Py_ssize_t *visits, const Py_ssize_t *last, Py_ssize_t number
-                        ) noexcept nogil:
-    cdef Py_ssize_t size = blocks.size, K = blocks.K, at, i, k, m = blocks.features, first
-    cdef Py_ssize_t mask = -1 if blocks.weights.shape[0] > 1 else 0
-    cdef int kind = blocks.kind, label = 0
-    cdef const char *row
-    cdef const char *own = NULL
-    cdef double *pq = &state.pq[0, 0]
-    cdef double *pb = &state.pb[0]
-    cdef double *qb = &state.qb[0]
-    cdef double *z = &state.room[0, 0]
-    cdef double *y = &state.room[1, 0]
-    cdef double *c = &state.room[2, 0]
-    cdef double *new = &state.room[3, 0]
-    cdef double *du = &state.room[4, 0]
-    cdef double *dv = &state.room[5, 0]
-    cdef double *u
-    cdef double *v
-    cdef double gamma = blocks.gamma, weight, q, kappa, L, rho, lead, worst, half, largest, t
-    cdef double sign = 1.0 if kind == COLUMNS else -1.0, s = state.s, alpha = state.root / state.N
-    cdef double fall = (1.0 - alpha) / (1.0 + alpha)
-    cdef bint at_vertex
-    for at in range(number):
-        i = keep[at]
-        if i < 0:
-            continue
-        if bounds != NULL:
-            first, m = bounds[2 * at], bounds[2 * at + 1]
-            row = <const char *> data + first * value_size
-            own = <const char *> columns + first * index_size
-        else:
-            row = <const char *> data + i * m * value_size
-        s *= fall
-        half = 0.5 * s
-        use.dot2(row, own, m, pq, size, half, blocks.threshold, blocks.factor, z)
-        count.work += m + 1
-        weight, q = blocks.weights[i & mask], blocks.q[i]
-        u, v = &state.u[i, 0], &state.v[i, 0]
-        kappa = state.root / visits[at]
-        L = kappa * (q + gamma)
-        at_vertex = False
-        for k in range(size):
-            z[k] += qb[k] + half * pb[k]
-            y[k] = v[k] + half * u[k]
-            c[k] = v[k] - half * u[k]
-        if kind == SOFTMAX:
-            complete(z, K, size)
-            if last[at]:
-                softmax(z, du, size)
-                count.est += weight * distance(du, y, size)
-            rho = L - gamma
-            if rho < 0.0:
-                rho, L = 0.0, gamma
-            for k in range(size):
-                z[k] += L * c[k] - gamma * y[k]
-            if rho == 0.0:
-                softmax(z, new, size)
-            else:
-                for k in range(size):
-                    new[k] = state.near[i, k]
-                if softmax_root_near(&state.theta[i, 0], new, z, rho, blocks.enough, size):
-                    count.solved += 1
-                else:
-                    softmax_root(&state.theta[i, 0], new, z, rho, blocks.enough, K, size)
-                    count.rescued += 1
-                for k in range(size):
-                    state.near[i, k] = new[k]
-        elif kind == SIMPLEX:
-            label = blocks.labels[i]
-            for k in range(K):
-                z[k] += 1.0
-            z[label] += gamma - 1.0
-            largest = 0.0
-            for k in range(K):
-                largest = fabs(u[k]) if fabs(u[k]) > largest else largest
-            worst = violation(z, y, gamma, K, &lead)
-            if lead >= 0.0 and largest == 0.0:
-                if lead > count.high:
-                    keep[at] = ~i
-                continue
-            count.greatest = worst if worst > count.greatest else count.greatest
-            if last[at]:
-                for k in range(K):
-                    dv[k] = y[k] if y[k] > 0.0 else 0.0
-                count.est += weight * simplex_part(z, dv, gamma, du, K)
-            for k in range(K):
-                du[k] = z[k] + L * c[k] - gamma * y[k]
-            project(du, L, new, K)
-            at_vertex = settles(z, y, new, q + gamma, gamma, state.settle, K)
-        else:
-            t = 1.0 / L if L > 1e-100 else 1e100
-            for k in range(K):
-                lead = z[k] * blocks.targets[i, k] if blocks.margin else z[k] - blocks.targets[i, k]
-                if last[at]:
-                    worst = min(max(y[k], blocks.theta[3]), blocks.theta[4])
-                    count.est += weight * column_part(lead, worst, &blocks.theta[0])
-                new[k] = interval_dual_prox(c[k] - t * (lead + gamma * y[k]), t, &blocks.theta[0])
-        largest = 0.0
-        for k in range(K):
-            if at_vertex:
-                du[k], dv[k] = -u[k], new[k] - v[k]
-                u[k], v[k] = 0.0, new[k]
-                largest = 1.0
-            else:
-                t = new[k] - c[k]
-                largest = fabs(t) if fabs(t) > largest else largest
-                du[k], dv[k] = (kappa - 1.0) / s * t, 0.5 * (1.0 + kappa) * t
-                u[k] += du[k]
-                v[k] += dv[k]
-            t = sign * weight
-            if kind == COLUMNS and blocks.margin:
-                t *= blocks.targets[i, k]
-            du[k] *= t
-            dv[k] *= t
-            pb[k] += blocks.border * du[k]
-            qb[k] += blocks.border * dv[k]
-            du[k] *= blocks.scale
-            dv[k] *= blocks.scale
-        for k in range(K, size):
-            du[k] = dv[k] = 0.0
-        if largest > 0.0:
-            use.add2(row, own, m, pq, size, du, dv)
-    state.s = s
-
-
-def momentum_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-                   Blocks blocks, MomentumState state, Count count, Py_ssize_t[::1] keep,
-                   const Py_ssize_t[::1] visits, const Py_ssize_t[::1] last,
-                   Py_ssize_t[:, ::1] bounds):
-    """A step on each of the rows `keep`, in that order; row k of the list has visits[k] in a sweep.
-
-    last[k] says that no more of these follow in the sweep: then the row is counted in `est`.
-    """
-    cdef Py_ssize_t k
-    cdef bint dense = indptr.shape[0] == 0
-    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
-    cdef const void *values = &data[0] if data.shape[0] else NULL
-    cdef const void *columns = &indices[0] if indices.shape[0] else NULL
-    if keep.shape[0] == 0:
-        return
-    with nogil:
-        if not dense:
-            for k in range(keep.shape[0]):
-                bounds[k, 0] = indptr[keep[k]]
-                bounds[k, 1] = indptr[keep[k] + 1] - indptr[keep[k]]
-        momentum_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
-                      sizeof(index_t), blocks, state, count, &keep[0], &visits[0], &last[0],
-                      keep.shape[0])

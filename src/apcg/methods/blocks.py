@@ -88,9 +88,7 @@ class PlainBlocks:
         """Steps on these rows."""
         (order,) = rows
         bounds = np.empty((order.size, 2), dtype=np.intp)
-        kernel.plain_sweep(
-            *self.setup.working, self.setup.blocks, self.state, count, order, bounds
-        )
+        kernel.plain_sweep(*self.setup.working, self.setup.blocks, self.state, count, order, bounds)
 
     def estimate(self, count: kernel.Count) -> float:
         """The gap: the sum of the parts of the rows, each when it was seen last."""

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from .._kernels import blocks as kernel
+from .._kernels import blocks_momentum as kernel
 from .._kernels import outputs
+from .._kernels.blocks import Count, PlainState
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
 from .adaptive.rate import Rate, RateTuning
@@ -33,7 +34,7 @@ class Momentum:
         self,
         setup: Setup,
         without: tuple[str, ...],
-        plain: kernel.PlainState,
+        plain: PlainState,
         mu: float,
         *,
         fixed: bool = False,
@@ -137,7 +138,7 @@ class Momentum:
             return 1.0
         return min(HIGHEST, UNEVEN / math.sqrt(mu))
 
-    def call(self, rows: tuple[Index, ...], count: kernel.Count) -> None:
+    def call(self, rows: tuple[Index, ...], count: Count) -> None:
         """Steps on these rows."""
         order, visits, last = rows
         bounds = np.empty((order.size, 2), dtype=np.intp)
@@ -145,7 +146,7 @@ class Momentum:
             *self.setup.working, self.setup.blocks, self.state, count, order, visits, last, bounds
         )
 
-    def estimate(self, count: kernel.Count) -> float:
+    def estimate(self, count: Count) -> float:
         """The gap: the sum of the parts of the rows at the last visit of each."""
         return count.est / self.setup.problem.n
 
