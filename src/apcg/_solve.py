@@ -186,5 +186,5 @@ def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certi
     """
     if final.relative <= tol or at.w is None or at.x is None:
         return final
-    known = certify(problem, Point(at.w, at.x, at.b or 0.0))
+    known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
     return known if known.gap < final.gap else final
