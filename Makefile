@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export PATH := $(BIN):$(PATH)
 SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs bench race clean
 .DEFAULT_GOAL := test
 
 demo: $(READY)  ## apcg train and apcg compare: certificates, tables, plots in out/
@@ -26,6 +26,11 @@ docs: $(READY)  ## build the documentation in site/, without warnings
 bench: $(READY)  ## measure, in short: out/bench.md and plots; needs valgrind for instruction counts
 	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
 	$(BIN)/python benchmarks/bench.py --out out
+
+race: $(READY)  ## CPU seconds against other solvers, hours; goes on with out/race.jsonl; RACE="--group l1"
+	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
+	$(BIN)/python benchmarks/race/run.py --out out/race.jsonl $(RACE)
+	$(BIN)/python benchmarks/race/table.py out/race.jsonl
 
 clean:
 	rm -rf $(VENV) build out site

@@ -6,14 +6,11 @@ Each script has a longer form: see its --help.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 from data import load
-from matplotlib.figure import Figure
 
 from apcg import ERM, plots, solve
 
@@ -23,7 +20,7 @@ PARTS = [
     ("Passes over the data", "passes.py", ["--quick"]),
     ("A step against a plain C loop", "kernel.py", ["--quick"]),
     ("A step of a large problem", "step_cost.py", ["--quick"]),
-    ("Time against other solvers", "peers.py", ["--quick", "--json", "{out}/peers.json"]),
+    ("CPU seconds against other solvers", "race/run.py", ["--quick", "--out", "{out}/race.jsonl"]),
 ]
 
 
@@ -58,37 +55,16 @@ def picture_of_passes(out):
     ax.figure.savefig(out / "passes.png", dpi=150)
 
 
-def picture_of_peers(out):
-    """Seconds of each solver that arrived, a row for each problem."""
-    found = json.loads((out / "peers.json").read_text())
-    names = sorted(
-        {n for r in found.values() for n in r["seconds"]}, key=lambda n: (n != "apcg", n)
-    )
-    ax = Figure(figsize=(9, 4), layout="constrained").add_subplot()
-    places = np.arange(len(found))
-    for k, name in enumerate(names):
-        seconds = [r["seconds"].get(name, np.nan) for r in found.values()]
-        colour = (
-            plots.STYLES["apcg"]["color"] if name == "apcg" else f"{0.15 + 0.7 * k / len(names)}"
-        )
-        ax.bar(places + 0.8 * k / len(names), seconds, 0.8 / len(names), color=colour, label=name)
-    ax.set_xticks(places + 0.4, [key.replace(" ", "\n") for key in found])
-    ax.set_yscale("log")
-    ax.set_ylabel("seconds to 1e-6")
-    ax.figure.legend(loc="outside right upper", frameon=False, fontsize="small")
-    ax.figure.savefig(out / "peers.png", dpi=150)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder to write to")
     parser.add_argument("--quick", action="store_true", help="the same: there is no longer form")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
+    (a.out / "race.jsonl").unlink(missing_ok=True)  # or it would be taken for measured
     tables(a.out)
     picture_of_passes(a.out)
-    picture_of_peers(a.out)
-    print(f"\nwritten: {a.out / 'bench.md'}, passes.png, peers.png")
+    print(f"\nwritten: {a.out / 'bench.md'}, passes.png, race.jsonl")
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ def test_forms_of_the_matrix_agree(name, form):
         np.testing.assert_allclose(parts, other.gradient(x), atol=1e-12)
     np.testing.assert_allclose(other.lipschitz(), f.lipschitz(), rtol=tol)
     psi = penalties.L1(0.1)
-    options = {"mu": 0.1, "tol": 0.0, "max_epochs": 30, "random_state": 0}
+    options = {"method": "apcg", "mu": 0.1, "tol": 0.0, "max_epochs": 30, "random_state": 0}
     found, expected = (minimize(g, psi, **options).x for g in (other, f))
     np.testing.assert_allclose(found, expected, atol=10 * tol)
 

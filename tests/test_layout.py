@@ -21,10 +21,11 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: Imports go from a later line to an earlier one, or stay on their line.
 ORDER = (
     ("_kernels",),
-    ("_types", "_validation", "_compile", "_files", "result", "budget"),
+    ("_types", "_validation", "_compile", "_files", "_archive", "_own", "result", "budget"),
     ("data", "sequences", "plots"),
     ("datasets",),
     ("theory",),
+    ("checks",),
     ("weights", "loss", "loss_outputs", "losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "forms", "erm"),
     ("regulariser_outputs", "intercept_outputs", "erm_outputs"),

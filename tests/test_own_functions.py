@@ -192,7 +192,8 @@ def test_every_pair_takes_the_same_steps(smooth, simple, f, psi, mu):
     gamma0 = mu or N / (N - 1)
     *_, (expected, _, _) = reference.algorithm_1(problem, np.zeros(N), mu, gamma0, order)
     options = {"tol": 0.0, "max_epochs": 40, "check_every": 40, "random_state": 1}
-    found = minimize(smooth[f], simple[psi], np.zeros(N), mu=mu, **options)
+    options |= {"method": "apcg", "mu": mu}
+    found = minimize(smooth[f], simple[psi], np.zeros(N), **options)
     assert np.abs(expected).max() > 0.5
     np.testing.assert_allclose(found.x, expected, atol=1e-10, rtol=0)
 
@@ -290,6 +291,6 @@ def test_own_f_may_say_how_convex_it_is():
         def partial_gradient(self, i, x):
             return A[:, i] @ (A @ x - B) + x[i]
 
-    found = minimize(Ridge(), None, np.zeros(N), tol=1e-12, random_state=0)
+    found = minimize(Ridge(), None, np.zeros(N), method="apcg", tol=1e-12, random_state=0)
     assert found.mu == found.gamma0 == Ridge().mu
     np.testing.assert_allclose(found.x, np.linalg.solve(A.T @ A + np.eye(N), A.T @ B), atol=1e-9)

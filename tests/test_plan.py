@@ -1,12 +1,15 @@
 """The plan: which method it takes, when it changes over, what it is worth."""
 
+import re
+
 import numpy as np
 import pytest
 from erm_problems import one_hot, problem, text_like
 
 from apcg import ERM, solve
+from apcg.methods import costs
 from apcg.methods.base import Target
-from apcg.methods.plan import Watch
+from apcg.methods.plan import Auto, Watch, seconds
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
@@ -91,3 +94,71 @@ def test_the_interior_point_method_ends_what_sweeps_do_not(loss, intercept):
     plain = solve(p, "dual", tol=1e-9, random_state=0)
     assert not plain.converged or plain.epochs > 100
     assert r.primal <= plain.primal * (1 + 1e-9)
+
+
+def test_a_run_says_what_was_chosen_and_why(capsys):
+    X, y = one_hot(400)
+    r = solve(ERM(X, y, "logistic", alpha=1e-4), random_state=0)
+    assert r.trace.notes == ["newton: 400 samples for 30 features"]
+    assert set(r.trace["method"]) == {"newton"}
+    hinge = ERM(X, y, "hinge", alpha=1e-6)
+    r = solve(hinge, tol=1e-9, check_every=1, random_state=0)
+    first, change, *_ = r.trace.notes
+    assert first == (
+        "dual: 400 samples for 30 features, and the interior point method for what is slow"
+    )
+    assert re.fullmatch(
+        r"dual -> interior: (\S+ m?s left|not within max_epochs) by the observed rate, "
+        r"\S+ m?s predicted",
+        change,
+    )
+    assert list(dict.fromkeys(r.trace["method"]))[:2] == ["dual", "interior"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_shows_the_notes_and_changes_nothing_else(capsys):
+    X, y = one_hot(400)
+    p = ERM(X, y, "hinge", alpha=1e-6)
+    quiet = solve(p, tol=1e-9, random_state=0)
+    assert capsys.readouterr() == ("", "")
+    told = solve(p, tol=1e-9, random_state=0, verbose=1)
+    assert capsys.readouterr() == ("", "".join(note + "\n" for note in quiet.trace.notes))
+    assert len(quiet.trace.notes) >= 2
+    np.testing.assert_array_equal(told.w, quiet.w)
+    np.testing.assert_array_equal(told.trace["gap"], quiet.trace["gap"])
+
+
+@pytest.mark.parametrize(
+    ("penalty", "plan", "note"),
+    [
+        ("l1", Auto(), "adaptive: dual needs"),
+        ("l2", Auto(without=("newton", "dual")), "adaptive: the dual is left out"),
+        ("l2", Auto(without=("newton",)), "dual: 40 samples for 12 features"),
+    ],
+)
+def test_other_choices_have_reasons_too(penalty, plan, note):
+    r = solve(problem("logistic", penalty, 1e-2), plan, random_state=0)
+    assert r.trace.notes[0].startswith(note)
+    assert r.trace["method"][0] == note.split(":")[0]
+
+
+def test_the_predictions_in_a_note_are_those_that_decide():
+    """A gap that falls by 1 % a pass: log(0.99^30/tol)/log(1/0.99) passes are left."""
+    X, y = one_hot()
+    p = ERM(X, y, "logistic", alpha=1e-6)
+    watch = Watch(p, Target(1e-6, 10**6))
+    at = next(e for e in range(1, 200) if watch.leave(e, 0.99**e))
+    left = (at * np.log(0.99) - np.log(1e-6)) / -np.log(0.99)
+    one_pass = costs.sweep(p) + costs.RATES.call
+    assert watch.why.startswith(f"{seconds(left * one_pass)} left by the observed rate, ")
+    assert seconds(2.5e9) == "2.5 s"
+    assert seconds(2.5e6) == "2.5 ms"
+    short = Watch(p, Target(1e-6, 200))
+    assert any(short.leave(e, 0.99**e) for e in range(1, 100))
+    assert short.why.startswith("not within max_epochs by the observed rate, ")
+
+
+def test_a_method_that_is_forced_is_the_one_of_every_row():
+    r = solve(problem("logistic"), "sdca", random_state=0)
+    assert set(r.trace["method"]) == {"sdca"}
+    assert r.trace.notes == []

@@ -12,8 +12,9 @@ from apcg import functions, minimize, penalties
 
 #: Both methods, and both choices of sampling.
 METHODS = {
-    "apcg": {"mu": 0.01},
-    "apcg uniform": {"mu": 0.01, "sampling": "uniform"},
+    "auto": {},
+    "apcg": {"method": "apcg", "mu": 0.01},
+    "apcg uniform": {"method": "apcg", "mu": 0.01, "sampling": "uniform"},
     "rpcg": {"method": "rpcg"},
 }
 TIGHT = {"tol": 1e-11, "max_epochs": 20_000, "random_state": 0}
@@ -81,7 +82,7 @@ def test_elastic_net_agrees_with_scikit_learn(data, method):
     A, b = DATA[data]()
     alpha, ratio = alpha_for(A, b), 0.6
     f, psi = functions.LeastSquares(A, b), penalties.ElasticNet(alpha, ratio)
-    found = minimize(f, psi, **METHODS.get(method, {}), **TIGHT)
+    found = minimize(f, psi, **METHODS.get(method, {"method": "apcg"}), **TIGHT)
     assert found.converged
     model = ElasticNet(
         alpha / len(b), l1_ratio=ratio, fit_intercept=False, tol=1e-13, max_iter=10**6
@@ -272,7 +273,7 @@ def test_a_linear_system(method):
 def test_algorithm_3_solves_a_lasso(data):
     A, b = DATA[data]()
     f, psi = functions.LeastSquares(A, b), penalties.L1(alpha_for(A, b))
-    found = minimize(f, psi, max_epochs=10_000, random_state=0)
+    found = minimize(f, psi, method="apcg", max_epochs=10_000, random_state=0)
     assert found.converged, found.status
     assert found.mu == 0.0
     assert found.fun == pytest.approx(solve(f, psi, "rpcg").fun, rel=1e-5)

@@ -262,7 +262,8 @@ def test_repr_says_what_matters():
     assert np.isfinite(line.get_ydata()).all()
     assert "gap=" in repr(r)
     assert "converged" in repr(r)
-    assert r.trace.columns == ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts")
+    numbers = ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts")
+    assert r.trace.columns == (*numbers, "method")
 
 
 def test_the_status_is_that_of_the_answer():

@@ -142,7 +142,7 @@ def test_minimize_with_mu_0_is_approx():
         orders.extend(rng.integers(20, size=20))
     *_, (x, _, _) = approx(Composite(f, psi, 20), np.zeros(20), orders)
     options = {"sampling": "uniform", "tol": 0.0, "max_epochs": 30, "check_every": 30}
-    found = minimize(f, psi, mu=0.0, random_state=3, **options)
+    found = minimize(f, psi, mu=0.0, method="apcg", random_state=3, **options)
     np.testing.assert_allclose(found.x, x, atol=CLOSE, rtol=0)
 
 

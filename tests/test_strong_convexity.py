@@ -12,7 +12,7 @@ from apcg.methods.apcg import APCG
 from apcg.problem import Composite
 from apcg.sequences import Sequence
 
-TIGHT = {"tol": 1e-12, "max_epochs": 20_000, "random_state": 0}
+TIGHT = {"method": "apcg", "tol": 1e-12, "max_epochs": 20_000, "random_state": 0}
 ALPHA, RATIO = 0.2, 0.4
 MU_PSI = ALPHA * (1 - RATIO)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +15,18 @@ from ._types import Blocks, Seed
 from ._validation import Index, Vector
 from .budget import Budget, Work
 from .functions import LinearComposite, OwnFunction
-from .loop import Check, Options, run
+from .loop import Check, Options, Outcome, run
 from .methods.adaptive.iterate import Adaptive
 from .methods.apcg import APCG
 from .methods.coordinate import CHUNK
-from .methods.direct import Direct
+from .methods.direct import Direct, DirectAdaptive
 from .methods.sampling import Sampler, Sweep
 from .penalties import OwnPenalty, Penalty
 from .problem import Composite, settle_zero_blocks
-from .result import Result
+from .result import Result, Status
 from .sequences import Sequence
+
+Stepper: TypeAlias = APCG | Adaptive | Direct | DirectAdaptive
 
 _MU = "it is relative to the norm |.|_L; leave it out, or take 0.0, if you do not know it"
 
@@ -37,7 +41,7 @@ def minimize(
     mu: float | None = None,
     gamma0: float | None = None,
     blocks: Blocks | None = None,
-    method: str = "apcg",
+    method: str = "auto",
     tol: float = 1e-6,
     max_epochs: int = 1000,
     random_state: Seed = None,
@@ -49,9 +53,9 @@ def minimize(
 ) -> Result:
     """Minimize F(x) = f(x) + sum_i psi_i(x_i), problem (1) of the paper, by APCG.
 
-    Algorithm 1 with the given mu and gamma_0; gamma_0 = mu > 0 is Algorithm 2, mu = 0 is
-    Algorithm 3 (with gamma_0 = n^2 alpha_{-1}^2). A step costs O(nonzeros of A_i) when f and psi
-    are of `apcg.functions` and `apcg.penalties` (Algorithm 4 and its extension to Algorithm 1).
+    Method "apcg" is Algorithm 1 with the given mu and gamma_0; gamma_0 = mu > 0 is Algorithm 2,
+    mu = 0 is Algorithm 3 (with gamma_0 = n^2 alpha_{-1}^2). A step costs O(nonzeros of A_i) when f
+    and psi are of `apcg.functions` and `apcg.penalties` (Algorithm 4, extended to Algorithm 1).
 
     Parameters
     ----------
@@ -66,9 +70,9 @@ def minimize(
         too large loses the guarantee, and often converges all the same.
     gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
     blocks : a list of sizes or of index arrays; None makes every coordinate a block.
-    method : "apcg"; "rpcg", the unaccelerated method of the paper's introduction; or "auto", APCG
-        with a mu between 1 and the given one that follows the observed rate (f and psi of this
-        package only). Where mu is not known, "auto" is the one to try.
+    method : "auto", APCG with a mu between 1 and the given one that follows the observed rate;
+        "apcg", with the given mu and gamma0; or "rpcg", the unaccelerated method of the paper's
+        introduction.
     tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the
         prox step of length 1/L_i.
     max_epochs : an epoch is one step for each sampled block, on average; for "auto", steps on
@@ -112,11 +116,12 @@ def minimize(
     target = options.tol * max(1.0, float(gradient0.max()))
     task = _Task(problem, stepper, sweep, Sampler(options.rng, options.sampling))
     outcome = run(task, task.look, options, target)
+    best = _zeros_put(problem, outcome, target)
     return Result(
-        x=outcome.best.certificate.x,
-        fun=outcome.best.merit,
-        residual=outcome.best.measure,
-        status=outcome.status,
+        x=best.certificate.x,
+        fun=best.merit,
+        residual=best.measure,
+        status=_advised(outcome.status, method),
         epochs=outcome.epochs,
         seconds=outcome.seconds,
         trace=outcome.trace,
@@ -125,6 +130,31 @@ def minimize(
         L=moved.L,
         method=method,
     )
+
+
+def _zeros_put(problem: Composite, outcome: Outcome, target: float) -> Check:
+    """The look that reached the target, or that of the same point with exact zeros if it does too.
+
+    In the middle of a run what is small need not be zero in the end.
+    """
+    best = outcome.best
+    if not outcome.status.converged:
+        return best
+    new = _look(problem, problem.with_zeros(best.certificate.x))
+    return new if new.measure <= target and math.isfinite(new.merit) else best
+
+
+def _advised(status: Status, method: str) -> Status:
+    """A run that was too short is told of the method that needs no mu."""
+    if status.code in ("max_epochs", "time_limit") and method != "auto":
+        return status.with_advice('Or take method "auto", which finds its own mu.')
+    return status
+
+
+def _look(problem: Composite, x: Vector) -> Check:
+    """F and the residual at x."""
+    fun, residual = problem.value(x), problem.residual(x)
+    return Check(_Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,))
 
 
 @dataclass(frozen=True)
@@ -140,7 +170,7 @@ class _Task:
     def __init__(
         self,
         problem: Composite,
-        method: APCG | Adaptive | Direct,
+        method: Stepper,
         sweep: Callable[[], Sweep],
         sampler: Sampler,
     ) -> None:
@@ -165,9 +195,7 @@ class _Task:
 
     def look(self) -> Check:
         """F and the residual at the present point."""
-        x = self.problem.nearest(self.method.x)
-        fun, residual = self.problem.value(x), self.problem.residual(x)
-        return Check(_Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,))
+        return _look(self.problem, self.problem.nearest(self.method.x))
 
     def seen(self, certificate: _Point) -> None:
         """Nothing is steered by looks."""
@@ -175,15 +203,12 @@ class _Task:
 
 def _stepper(
     problem: Composite, start: Vector, sequence: Sequence, sampled: Index, method: str
-) -> tuple[APCG | Adaptive | Direct, Callable[[], Sweep]]:
+) -> tuple[Stepper, Callable[[], Sweep]]:
     """The method at its start, and what gives the sweep of its next pass."""
     even = Sweep(sampled)
+    if method == "auto" and not problem.compiled:
+        return DirectAdaptive(problem, start, sequence.n, sequence.mu), lambda: even
     if method == "auto":
-        if not problem.compiled:
-            raise TypeError(
-                'method "auto" needs an f of apcg.functions and a psi of apcg.penalties (Custom '
-                'for your own); with objects of your own take "apcg" and a mu, or "rpcg".'
-            )
         adaptive = Adaptive(problem, start, sampled, sequence.mu)
         return adaptive, lambda: adaptive.sample(sampled)
     made = APCG if problem.compiled else Direct
@@ -223,7 +248,9 @@ def _plan(
         # With mu = gamma_0 = 1 Algorithm 1 has x = y = z and steps of 1/L_i: it is rpcg.
         return problem, Sequence(n, 1.0, 1.0)
     if method == "auto" and gamma0 is not None:
-        raise ValueError('method "auto" chooses gamma0 itself: leave it out.')
+        raise ValueError(
+            'method "auto" chooses gamma0 itself: leave it out, or take method "apcg".'
+        )
     if mu is None:
         mu = problem.mu
         if mu == 0 and np.min(problem.psi_convexity) > 0:

@@ -13,6 +13,7 @@ from .loop import Options, Outcome, run
 from .methods import registry
 from .methods.apcg import Algorithm5
 from .methods.base import Method, Run, Target, check_dual_start
+from .methods.blocks import BlockAPCG
 from .points import Certificate, Point, Start
 from .result import Solution, Status
 
@@ -56,7 +57,8 @@ def solve(
     sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
         sweep of "auto" some coordinates may come more often than others.
     callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
-    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
+    verbose : 1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the
+        bar there.
     time_limit : in seconds.
     mu : for "apcg", the convexity parameter to use in the place of the problem's own.
 
@@ -85,19 +87,26 @@ def solve(
     if mu is not None:
         if chosen.name != "apcg":
             raise ValueError('mu is a parameter of method "apcg" only.')
-        chosen = Algorithm5(mu)
+        chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
     registry.check_fit(chosen, problem)
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
-    judge = Judge(problem, stepping, options.tol)
+    judge = Judge(problem, stepping, options.tol, chosen.name)
     # A cold start is no answer: it is looked at only if the user watches.
-    watched = options.check_every is not None or options.callback is not None or options.verbose
-    first = bool(watched) or not at.is_cold
+    watched = options.check_every is not None or options.callback is not None
+    first = watched or not at.is_cold
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     final = _final(problem, stepping, outcome, options.tol)
     final = _not_worse(problem, at, final, options.tol)
+    if not math.isfinite(final.primal):
+        start = "" if at.is_cold else "start from another x0, or "
+        raise ValueError(
+            f"P(w) = {final.primal:g} wherever it was looked at: it overflows, or the loss or the "
+            f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
+            "y and X."
+        )
     return _solution(chosen, stepping, outcome, final, options.tol)
 
 
@@ -109,6 +118,8 @@ def _solution(
     # what came after the loop may have reached what the loop did not
     if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
+    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+        status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,
         x=final.x,
@@ -149,7 +160,8 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
-        b = problem._intercepts(b, "b of x0")
+        hint = "with another no digit of X w + b is right"
+        b = problem._intercepts(b, "b of x0", low=-1e100, high=1e100, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -174,6 +186,8 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
         if point is None:
             return found
         new = certify(problem, point.bare())
+        if point.x is None and new.dual < found.dual:  # the x there was is better for it
+            new = certify(problem, Point(new.w, found.x, new.b))
     except KeyboardInterrupt:
         return found
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found

@@ -111,11 +111,14 @@ def number(
     hint: str = "",
 ) -> float:
     """A real number in [low, high] (or in (low, high]), not NaN. `hint` ends the error."""
-    if isinstance(value, bool | np.complexfloating) or not isinstance(
+    if isinstance(value, bool | np.complexfloating | np.timedelta64) or not isinstance(
         value, numbers.Real | np.number
     ):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # an integer or a fraction beyond 1e308
+        raise ValueError(f"{name} must be below 1e308 in size, got a larger number.") from None
     outside = not low <= result <= high or (open_low and result == low)
     if outside or (not infinite and not math.isfinite(result)):
         left = "(" if open_low or not math.isfinite(low) else "["
@@ -135,6 +138,8 @@ def integer(value: Any, name: str, *, low: int) -> int:
         )
     if int(value) < low:
         raise ValueError(f"{name} must be at least {low}, got {int(value)}.")
+    if int(value) >= 2**62:  # it is counted in 64 bits
+        raise ValueError(f"{name} must be below 2^62, got a number of {len(str(value))} digits.")
     return int(value)
 
 
@@ -199,13 +204,14 @@ def partition(blocks: Any, n_coordinates: int) -> tuple[Index, Index]:
             f"{wrong[0].tolist()!r} of dtype {wrong[0].dtype}."
         )
     if all(b.ndim == 0 for b in given):
-        sizes = np.array(given, dtype=np.intp)
-        members = np.arange(n_coordinates, dtype=np.intp)
-        if sizes.min() < 1 or sizes.sum() != n_coordinates:
+        exact = [int(b) for b in given]  # their sum may not fit into 64 bits
+        if min(exact) < 1 or sum(exact) != n_coordinates:
             raise ValueError(
                 f"The sizes in blocks must be positive and add up to the {n_coordinates} "
-                f"coordinates of x0; they add up to {sizes.sum()}, the smallest is {sizes.min()}."
+                f"coordinates of x0; they add up to {sum(exact)}, the smallest is {min(exact)}."
             )
+        sizes = np.array(exact, dtype=np.intp)
+        members = np.arange(n_coordinates, dtype=np.intp)
     elif all(b.ndim == 1 for b in given):
         sizes = np.array([b.size for b in given], dtype=np.intp)
         members = np.concatenate(given).astype(np.intp)

@@ -15,11 +15,14 @@ class Budget:
     fixed     the user chose the distance between looks: a method that does not steer by looks uses
               all of `passes`; otherwise it returns when it wants to be looked at
     deadline  a value of time.perf_counter() after which it returns as soon as it can
+    sweeps    a method that sweeps over few rows at a time returns after so many sweeps, for who
+              wants to see its estimate in between; None is no limit
     """
 
     passes: int
     fixed: bool = False
     deadline: float | None = None
+    sweeps: int | None = None
 
     @property
     def expired(self) -> bool:

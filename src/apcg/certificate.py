@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ._validation import Vector
 from .erm import ERM
 from .points import Certificate, Point
@@ -41,7 +43,7 @@ def _of_primal(problem: ERM, point: Point) -> Certificate:
     w, exact = point.w, point.z is None
     z, b = _best_predictions(problem, point)
     x, v = problem._dual_point(z, exact)
-    return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
+    return _valued(problem, w, x, b, z, v, exact)
 
 
 def _of_dual(problem: ERM, point: Point) -> Certificate:
@@ -58,7 +60,7 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
         b = problem._best_intercept(z, point.b)
         x, z = problem._balance(x), z + b
         v = problem._combine(x)
-    return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
+    return _valued(problem, w, x, b, z, v, exact)
 
 
 def _of_pair(problem: ERM, point: Point) -> Certificate:
@@ -72,7 +74,19 @@ def _of_pair(problem: ERM, point: Point) -> Certificate:
         v = problem._combine(x)
     else:
         v = problem._combine(x) if point.v is None else point.v
-    return Certificate(w, x, b, z, problem.primal_from(w, z), problem.dual_from(x, v), exact)
+    return _valued(problem, w, x, b, z, v, exact)
+
+
+def _valued(
+    problem: ERM, w: Vector, x: Vector, b: float, z: Vector, v: Vector, exact: bool
+) -> Certificate:
+    """The certificate of w, x and b. What is not a number certifies nothing: P or -D is infinite.
+
+    (A gap of NaN compares false with everything, and would look like a small one.)
+    """
+    P, D = problem.primal_from(w, z), problem.dual_from(x, v)
+    P, D = math.inf if math.isnan(P) else P, -math.inf if math.isnan(D) else D
+    return Certificate(w, x, b, z, P, D, exact)
 
 
 def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:

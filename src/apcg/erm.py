@@ -44,6 +44,9 @@ from .problem import Composite
 from .regulariser import NOT_SEPARABLE, Interval, Regulariser
 from .weights import divisor, normalised
 
+#: Rows whose squared norm is below this share of the largest move nothing.
+NEXT_TO_NOTHING = 1e-250
+
 
 class ERM:
     """minimize P(w) = the mean over i of s_i phi(a_i' w, y_i) + alpha g(w)
@@ -214,8 +217,12 @@ class ERM:
         """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
         b = self.g.b
         if b.size == 1 or not self.dual_form:
-            return self.samples.squared_norms()
-        return self.samples.squared_norms(b.min() / b)
+            norms = self.samples.squared_norms()
+        else:
+            norms = self.samples.squared_norms(b.min() / b)
+        # 1/L_i must not overflow: a row next to nothing counts as a row of zeros does
+        least = max(NEXT_TO_NOTHING * float(norms.max()), 1e-290)
+        return norms if norms.min() >= least else np.where(norms < least, 0.0, norms)
 
     @cached_property
     def R(self) -> float:
@@ -433,6 +440,11 @@ class ERM:
             raise ValueError(
                 f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
                 "features, or take a larger alpha."
+            )
+        if np.min(L, where=L > 0, initial=1.0) < 1e-290:
+            raise ValueError(
+                f"the constants L_i underflow: X is too small for alpha = {self.alpha:g}; scale "
+                "the features, or take a smaller alpha."
             )
 
     def __getstate__(self) -> dict[str, Any]:

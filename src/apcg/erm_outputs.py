@@ -122,7 +122,7 @@ class Outputs(ERM):
     def _rows(self, x: Any, name: str = "x") -> Matrix:
         return _matrix(x, (self.n_samples, self.K), name)
 
-    def _intercepts(self, b: Any, name: str = "intercept") -> Vector:
+    def _intercepts(self, b: Any, name: str = "intercept", **_: Any) -> Vector:
         """K numbers; one number stands for K of it."""
         given = np.asarray(b, dtype=np.float64)
         if given.shape not in ((), (self.K,)) or not np.isfinite(given).all():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -21,19 +21,71 @@ import scipy.sparse.linalg
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 
-from . import _validation as check
+from . import _validation as validate
 from ._compile import Function, pointer
 from ._kernels.terms import Outer
-from ._types import Block, MatrixLike, Stored
+from ._own import refuse_overrides
+from ._types import Block, Blocks, MatrixLike, Stored
 from ._validation import Index, Vector
+from .checks import Report, function_report
 from .data import LinearMap, by_coordinate, by_row
 
-__all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic"]
+__all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic", "check"]
 
 #: Blocks up to this size get their constants from a full eigenvalue decomposition.
 _LANCZOS_FROM = 400
 #: Lanczos approaches the largest eigenvalue from below: it is run to this, and enlarged by it.
 _LANCZOS_TOL = 1e-3
+
+
+def check(
+    f: LinearComposite | OwnFunction, x: ArrayLike | None = None, blocks: Blocks | None = None
+) -> Report:
+    """Compare value, partial gradients, L and mu of a function with one another, by brute force.
+
+    Parameters
+    ----------
+    f : a function of `apcg.functions`, or an object of your own.
+    x : a point to look around; None is zero, if f says how many coordinates it has.
+    blocks : as for `minimize`.
+
+    Returns
+    -------
+    Report
+        True if all is well; `str` has a line for each comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions
+    >>> bool(functions.check(functions.LeastSquares(np.eye(3), np.ones(3))))
+    True
+    """
+    from .problem import Composite
+
+    N = getattr(f, "n_coordinates", None)
+    if x is not None:
+        around = validate.vector(x, N, "x").copy()
+    elif N is not None:
+        around = np.zeros(N)
+    else:
+        raise ValueError("x is needed: f does not say how many coordinates there are.")
+    return function_report(Composite(f, None, around.size, blocks), around)
+
+
+#: What a subclass of the user's may say.
+_SAYS: frozenset[str] = frozenset()
+
+
+def refuse_ignored(f: LinearComposite) -> None:
+    """Refuse a subclass of the user's whose value or gradient the compiled code would not call."""
+    refuse_overrides(
+        f,
+        LinearComposite,
+        _SAYS,
+        "Write an object that is not derived from it, with value(x), partial_gradient(i, x) and "
+        "L, or take functions.Custom for h.",
+    )
 
 
 class OwnFunction(Protocol):
@@ -80,8 +132,8 @@ class Custom:
         smoothness: float,
         data: ArrayLike | None = None,
     ) -> None:
-        self.smoothness = check.number(smoothness, "smoothness", low=0.0, open_low=True)
-        self.data = None if data is None else check.vector(data, None, "data").copy()
+        self.smoothness = validate.number(smoothness, "smoothness", low=0.0, open_low=True)
+        self.data = None if data is None else validate.vector(data, None, "data").copy()
         self._value, self._derivative = value, derivative
 
     def outer(self, n_rows: int) -> Outer:
@@ -133,11 +185,11 @@ class LinearComposite:
         self.smoothness = smoothness  # of every h_j
         self.shift = shift  # q = A v - shift: h is a function of the residual
         self.sign = np.ones(1) if sign is None else sign  # A_i is sign_i times the stored column
-        self.c = np.zeros(1) if c is None else check.vector(c, N, "c", each="coordinate")
+        self.c = np.zeros(1) if c is None else validate.vector(c, N, "c", each="coordinate")
         self.sigma: Vector = np.atleast_1d(
-            check.number(sigma, "sigma", low=0.0)
+            validate.number(sigma, "sigma", low=0.0)
             if np.ndim(sigma) == 0
-            else check.vector(sigma, N, "sigma", each="coordinate")
+            else validate.vector(sigma, N, "sigma", each="coordinate")
         )
         if self.sigma.min() < 0:
             raise ValueError(f"sigma must not be negative, got {self.sigma.min():g}.")
@@ -171,7 +223,7 @@ class LinearComposite:
 
     def point(self, x: ArrayLike) -> Vector:
         """x as the kernels read it: they do not look at its length."""
-        return check.vector(x, self.n_coordinates, "x", finite=False)
+        return validate.vector(x, self.n_coordinates, "x", finite=False)
 
     def value(self, x: ArrayLike) -> float:
         """f(x)"""
@@ -180,7 +232,7 @@ class LinearComposite:
 
     def value_from(self, x: Vector, rows: Vector) -> float:
         """f(x), given rows = `self.rows(x)`."""
-        check.check_length(rows, self.columns.n_rows, "rows")
+        validate.check_length(rows, self.columns.n_rows, "rows")
         return float(self.outer.value(rows) + self._extra_value(x))
 
     def gradient(self, x: ArrayLike) -> Vector:
@@ -235,7 +287,7 @@ class LeastSquares(LinearComposite):
 
     def __init__(self, A: MatrixLike, b: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
-        shift = check.vector(b, columns.n_rows, "b", each="row of A").copy()
+        shift = validate.vector(b, columns.n_rows, "b", each="row of A").copy()
         self._set(columns, 1.0, shift=shift, sigma=deepcopy(sigma))
 
     def _make(self) -> Outer:
@@ -247,7 +299,7 @@ class Logistic(LinearComposite):
 
     def __init__(self, A: MatrixLike, y: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
-        labels = check.vector(y, columns.n_rows, "y", each="row of A")
+        labels = validate.vector(y, columns.n_rows, "y", each="row of A")
         if not np.isin(labels, (-1.0, 1.0)).all():
             found = ", ".join(f"{v:g}" for v in np.unique(labels)[:5])
             raise ValueError(
@@ -291,6 +343,7 @@ class Quadratic(LinearComposite):
                 "images; use (Q + Q.T)/2, which has the same x'Qx."
             )
         _check_minors(columns.stored)
+        _check_semidefinite(columns.stored)
         self._given_Q = True
         self._diagonal_of_Q = np.asarray(columns.stored.diagonal(), dtype=np.float64)
         self._set(columns, 1.0, c=deepcopy(c))
@@ -371,6 +424,40 @@ def _check_minors(Q: Stored) -> None:
             f"{diagonal[i]:g} and {diagonal[j]:g} on the diagonal; a convex x'Qx has "
             "Q_ij^2 <= Q_ii Q_jj."
         )
+
+
+def _check_semidefinite(Q: Stored) -> None:
+    """x'Qx >= 0: by the least eigenvalue, or for a large Q by the least that Lanczos sees.
+
+    What Lanczos sees is x'Qx/|x|^2 of some x. So a negative one is a proof; none is not.
+    """
+    N = Q.shape[0]
+    if N <= _LANCZOS_FROM:
+        found = scipy.linalg.eigvalsh(Q if isinstance(Q, np.ndarray) else Q.toarray())
+    else:
+        found = _ritz_values(Q, 40)
+    least, most = float(found[0]), float(max(found[-1], 0.0))
+    if least < -1e-6 * most:
+        raise ValueError(
+            f"Q must be positive semidefinite, got an eigenvalue of at most {least:g} (the largest "
+            f"is {most:g}); x'Qx is not convex. Is it rounding? Add a multiple of the unit matrix."
+        )
+
+
+def _ritz_values(Q: Stored, steps: int) -> Vector:
+    """The eigenvalues of Q on the Krylov space of a random vector, in order."""
+    operator = scipy.sparse.linalg.aslinearoperator(Q)
+    B = np.zeros((0, Q.shape[0]))
+    v: Any = np.random.default_rng(0).standard_normal(Q.shape[0])
+    for _ in range(steps):
+        before = np.linalg.norm(v)
+        for _ in range(2):  # Gram-Schmidt; twice is enough
+            v = v - np.dot(B.T, np.dot(B, v))
+        if np.linalg.norm(v) <= 1e-10 * before:
+            break
+        B = np.vstack([B, v / np.linalg.norm(v)])
+        v = np.asarray(operator.matvec(B[-1]))
+    return np.asarray(scipy.linalg.eigvalsh(B @ np.asarray(operator.matmat(B.T))))
 
 
 def _squared_spectral_norm(rows: Stored) -> float:

@@ -19,18 +19,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
+from ._kernels import smooth
 from ._validation import Vector
 from .loss import Loss
 
 #: c^2 over the mean of |a_i|^2 (measured on a9a and rcv1: 1 costs more passes, 1/20 more moves).
 CONSTANT = 0.25
+#: Slopes, and falls of P, below this part of what they are sums of are rounding.
+_ROUNDING = 1e-15
 
 
 def constant(mean_square: float, own: float) -> float:
     """c, from the mean of s_i |a_i|^2 and from kappa gamma n."""
-    return math.sqrt(max(CONSTANT * mean_square, own)) or 1.0
+    size = max(CONSTANT * mean_square, own)
+    return math.sqrt(size) if size > 1e-290 else 1.0  # 1/c^2 must not overflow
 
 
 def imbalance(signed: Vector) -> float:
@@ -48,7 +51,10 @@ def balance(loss: Loss, y: Vector, weights: Vector, x: Vector) -> Vector:
     """
     sign = y if loss.margin else np.ones(1)
     for _ in range(3):  # once, and again for what rounding left
-        excess = float(np.sum(sign * x))
+        signed = sign * x
+        excess = float(np.sum(signed))
+        if abs(excess) <= 4 * np.finfo(float).eps * float(np.sum(np.abs(signed))):
+            break
         room = loss.room(x, weights)
         total = float(np.sum(room))
         if total == 0:
@@ -74,30 +80,66 @@ def best(loss: Loss, y: Vector, weights: Vector, z: Vector, guess: float) -> flo
 
     `guess` is a b that is near. There must be samples of both classes, for a loss of margins.
     """
-    sign = y if loss.margin else np.ones(1)
-    total = float(np.sum(np.broadcast_to(weights, z.shape)))
+    b, bend = guess, 0.0
+    if loss.gamma > 0:
+        b, bend = _newton(loss, y, weights, np.ascontiguousarray(z), guess)
+        if bend > 0:
+            return b
+    if not weights.all():
+        kept = weights > 0
+        y, weights, z = y[kept], weights[kept], z[kept]
+    return _middle(loss, y, z, b) if loss.gamma > 0 else _best_of_lines(loss, y, weights, z)
 
-    def slope(b: float) -> float:
-        value = -float(np.sum(sign * loss.dual_of(z + b, y, weights)))
-        return value if abs(value) > 1e-15 * total else 0.0
 
-    at = slope(guess)
-    if at != 0:
-        step = math.copysign(1e-3 * (1 + abs(guess)), -at)
-        low, high = guess, guess + step
-        while (other := slope(high)) * at > 0 and math.isfinite(high):
-            low, high, step = high, high + 2 * step, 2 * step
-        # an xtol for a step of the slope at b = 0, where no relative accuracy is ever reached
-        xtol = 1e-30 * max(abs(low), abs(high))
-        if other == 0:
-            guess = high
-        else:
-            guess = float(brentq(slope, low, high, xtol=xtol, rtol=1e-15, maxiter=1000))
-    points = loss.prediction(loss.kinks[:, None], y) - z  # the b where a phi_i has a kink
-    points = points[:, np.broadcast_to(weights > 0, z.shape)]
-    below, above = points[points <= guess], points[points >= guess]
+def _newton(loss: Loss, y: Vector, weights: Vector, z: Vector, b: float) -> tuple[float, float]:
+    """Newton's method on b, with a bracket, until P does not fall any more; and P'' there."""
+    theta, ones, spare = np.array(loss.theta), np.ones(z.size), np.empty((3, z.size))
+    flat = _ROUNDING * z.size * float(np.mean(weights))
+    low, high, reach = -math.inf, math.inf, 1e3 * (1 + abs(b))
+    while True:
+        value, slope, bend = smooth.evaluate(
+            loss.kernel, theta, z, ones, b, y, loss.margin, weights, 1.0, *spare
+        )
+        if not abs(slope) > flat:
+            return b, bend
+        low, high = (b, high) if slope < 0 else (low, b)
+        step = -slope / bend if bend > 0 else -math.copysign(math.inf, slope)
+        new = b + min(max(step, -reach), reach)
+        if abs(slope * step) <= _ROUNDING * abs(value):
+            return new, bend
+        reach *= 4  # a guess may be far, and the slope there all but constant
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if new in (b, low, high):
+            return b, bend
+        b = new
+
+
+def _middle(loss: Loss, y: Vector, z: Vector, b: float) -> float:
+    """The middle of the b with the same slope, which lie between two kinks."""
+    points = loss.prediction(loss.kinks[:, None], y) - z
+    below, above = points[points <= b], points[points >= b]
     if below.size and above.size:
-        middle = 0.5 * (float(below.max()) + float(above.min()))
-        if slope(middle) == 0:
-            return middle
-    return guess
+        return 0.5 * (float(below.max()) + float(above.min()))
+    return b
+
+
+def _best_of_lines(loss: Loss, y: Vector, weights: Vector, z: Vector) -> float:
+    """`best` where phi is made of lines: the slope in b jumps at the kinks, and b is at one.
+
+    It is the kink where the jumps up to there add up to what the slope is short of far below.
+    """
+    k, epsilon, _, lower, upper = loss.theta
+    kinks = {k - epsilon: upper, k + epsilon: -lower} if epsilon > 0 else {k: upper - lower}
+    points = np.concatenate([loss.prediction(m, y) - z for m in kinks])
+    jumps = np.concatenate([np.broadcast_to(weights * jump, z.shape) for jump in kinks.values()])
+    short = float(np.sum(weights * (np.where(y > 0, upper, -lower) if loss.margin else upper)))
+    short *= 1 if loss.margin or weights.size > 1 else z.size
+    even = jumps.min() == jumps.max()  # then the order of all others does not matter
+    order = None if even else np.argsort(points)
+    sums = np.cumsum(jumps if order is None else jumps[order])
+    slack = _ROUNDING * float(sums[-1])
+    first = min(int(np.searchsorted(sums, short - slack)), points.size - 1)
+    last = min(first + (abs(sums[first] - short) <= slack), points.size - 1)
+    ordered = np.partition(points, (first, last)) if order is None else points[order]
+    return 0.5 * float(ordered[first] + ordered[last])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from .certificate import certify, certify_enough
 from .erm import ERM
 from .loop import Check
 from .methods.base import Run
-from .points import Certificate
+from .points import Certificate, Point
 
 #: Gaps below 16 eps (|P| + |D|) are rounding noise.
 FLOOR = 16 * np.finfo(float).eps
@@ -23,15 +24,16 @@ PATIENCE = 20
 class Judge:
     """Looks at the points of a run."""
 
-    def __init__(self, problem: ERM, run: Run, tol: float) -> None:
-        self.problem, self.run, self.tol = problem, run, tol
+    def __init__(self, problem: ERM, run: Run, tol: float, name: str = "") -> None:
+        self.problem, self.run, self.tol, self.name = problem, run, tol, name
         self._stall = Stall()
 
     def __call__(self) -> Check:
         """One look."""
-        point = self.run.point()
+        point = _sound(self.problem, self.run.point())
         found = certify_enough(self.problem, point, self.tol)
-        exhausted = self._stall.saw(found, self.side) or bool(getattr(self.run, "stuck", False))
+        exhausted = self._stall.saw(found, self.side, lambda: rounding(self.problem, found))
+        exhausted = exhausted or bool(getattr(self.run, "stuck", False))
         if self._stall.drifted and not found.exact:
             found = certify(self.problem, point.bare())  # exact: tells the method to refresh
         return Check(
@@ -45,6 +47,7 @@ class Judge:
                 "gap": found.gap,
                 "mu": float(getattr(self.run, "mu", math.nan)),
                 "restarts": int(getattr(self.run, "restarts", 0)),
+                "method": str(getattr(self.run, "at_work", self.name)),
             },
             arrays=(found.x, found.w),
             source=point.bare(),
@@ -56,6 +59,36 @@ class Judge:
     def side(self) -> str:
         """What the method is at work on."""
         return str(getattr(self.run, "side", "primal"))
+
+
+def rounding(problem: ERM, found: Certificate) -> float:
+    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
+
+    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
+    """
+    z, y = found.z, problem.y
+    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
+    size = np.abs(z) + (0.0 if problem.loss.margin else np.abs(y))
+    return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
+
+
+def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
+    """The point, or an error: the kernels do not look at the lengths of what a method gives."""
+    if not isinstance(point, Point | Certificate):
+        raise TypeError(f"point() of a method must give a Point, got {type(point).__name__}.")
+    wanted = {"w": problem.d, "v": problem.d, "x": problem.n_samples, "z": problem.n_samples}
+    for name, length in wanted.items():
+        given = getattr(point, name, None)
+        if given is None or (isinstance(point, Certificate) and name == "z"):
+            continue  # a certificate may have been kept without its predictions
+        if not isinstance(given, np.ndarray) or given.dtype != np.float64:
+            raise TypeError(f"{name} of the point of a method must be an array of float64.")
+        if given.shape != (length,):
+            raise ValueError(
+                f"{name} of the point of a method must have length {length}, got shape "
+                f"{given.shape}."
+            )
+    return point
 
 
 class Stall:
@@ -71,8 +104,13 @@ class Stall:
         #: Whether the sums of the method may have drifted: set once, when the gap is stuck.
         self.drifted = False
 
-    def saw(self, found: Certificate, side: str) -> bool:
-        """Count a look; returns whether rounding is all that is left."""
+    def saw(
+        self, found: Certificate, side: str, rounding: Callable[[], float] = lambda: 0.0
+    ) -> bool:
+        """Count a look; returns whether rounding is all that is left.
+
+        `rounding` is asked only where the gap no longer falls.
+        """
         if side != self._side:  # another method is at work
             self._begin()
             self._side = side
@@ -90,4 +128,6 @@ class Stall:
         if self.drifted:
             self._refreshed, self._best_at, self._rises = True, self._looks, 0
             return False
-        return bool(found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale))
+        if found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale):
+            return True
+        return stalled and found.gap <= 16 * rounding()

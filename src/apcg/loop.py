@@ -18,6 +18,9 @@ from ._validation import Vector
 from .budget import Budget, Work
 from .result import Status, Trace
 
+#: So many looks in a row without a whole pass are free.
+IDLE = 100
+
 
 class Running(Protocol):
     """What the loop asks of a method at work."""
@@ -26,7 +29,10 @@ class Running(Protocol):
         """Go on until a look can pay, or the budget is spent."""
 
     def seen(self, certificate: Any) -> None:
-        """What the look found."""
+        """What the look found.
+
+        A method may have `notes`: sentences on what it does, a list that grows.
+        """
 
 
 @dataclass
@@ -40,7 +46,7 @@ class Check:
     point: Vector = field(repr=False)  # finite, or the run ends
     measure: float  # converged when it is at most the target
     merit: float  # the smaller the better
-    columns: dict[str, float]
+    columns: dict[str, float | str]
     arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
     source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
     side: str = ""
@@ -51,7 +57,7 @@ class Check:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        columns: dict[str, float] = self.__dict__.get("columns", {})
+        columns: dict[str, float | str] = self.__dict__.get("columns", {})
         if name in columns:
             return columns[name]
         name = "b" if name == "intercept" else name
@@ -139,7 +145,9 @@ def run(
     except KeyboardInterrupt:
         status = loop.interrupted()
     finally:
-        loop.bar.close()
+        if loop.bar is not None:
+            loop.bar.close()
+    loop.trace.notes = list(getattr(method, "notes", ()))
     return Outcome(loop.best, status, loop.trace, loop.epoch)
 
 
@@ -155,7 +163,7 @@ class _Loop:
         self, method: Running, look: Callable[[], Check], options: Options, target: float
     ) -> None:
         self.method, self._look, self.options, self.target = method, look, options, target
-        self.epoch = 0
+        self.epoch = self.idle = 0
         self.advanced = False
         self.errors = np.geterr()  # the user's, for the callback
         self.start = time.perf_counter()
@@ -163,12 +171,10 @@ class _Loop:
         self.deadline = None if limit is None else self.start + limit
         self.best: Check
         self.trace: Trace
-        self.bar = tqdm(
-            total=options.max_epochs,
-            unit="pass",
-            disable=not (options.verbose and _is_terminal()),
-            leave=options.verbose > 1,
-        )
+        self.told = 0  # notes of the method that were shown
+        self.bar: tqdm[Any] | None = None
+        if options.verbose and _is_terminal():
+            self.bar = tqdm(total=options.max_epochs, unit="pass", leave=options.verbose > 1)
 
     def advance(self) -> None:
         """Go on until the next look is due.
@@ -180,14 +186,40 @@ class _Loop:
         due = most if every is None else min(self.epoch + every, most)
         while True:
             budget = Budget(due - self.epoch, every is not None, self.deadline)
-            work = self.method.advance(budget)
+            self.tell()
+            passes = self._passes(self.method.advance(budget))
+            self.tell()
             self.advanced = True
-            self.epoch += work.passes
-            self.bar.update(work.passes)
+            self.epoch += passes
+            if self.bar is not None:
+                self.bar.update(passes)
             stuck = getattr(self.method, "stuck", False)
             if every is None or self.epoch >= due or budget.expired or stuck:
                 return
             self.method.seen(self._look().certificate)
+
+    def tell(self) -> None:
+        """Show what the method has noted since the last time, above the bar."""
+        if self.options.verbose:
+            notes = getattr(self.method, "notes", ())
+            for note in notes[self.told :]:
+                tqdm.write(note, file=sys.stderr)
+            self.told = len(notes)
+
+    def _passes(self, work: Work) -> int:
+        """The passes that an `advance` took.
+
+        A look costs about a pass. A method that asks for many without a pass of its own gets them
+        counted, so that max_epochs ends it.
+        """
+        passes = getattr(work, "passes", None)
+        if not isinstance(passes, int | np.integer) or passes < 0:
+            raise TypeError(
+                f"advance of a method must return Work(passes), with passes a whole number that is "
+                f"not negative; got {work!r}."
+            )
+        self.idle = 0 if passes else self.idle + 1
+        return int(passes) or int(self.idle > IDLE)
 
     def look(self, *, final: bool = False) -> None:
         """Look at the answer, record it, tell the callback, and stop if there is a reason to."""
@@ -202,7 +234,7 @@ class _Loop:
         reached = check.measure <= self.target and math.isfinite(check.measure)
         if reached or check.merit <= self.best.merit:
             self.best = check
-        if not self.bar.disable:
+        if self.bar is not None:
             shown = [k for k in ("fun", "residual", "gap") if k in check.columns]
             self.bar.set_postfix({k: f"{check.columns[k]:.2e}" for k in shown}, refresh=False)
         self._stop_if(check, reached, not final and self._ask(check))

@@ -128,7 +128,9 @@ class Loss:
 
     def dual_of(self, z: Vector, y: Vector | None, s: Vector) -> Vector:
         """x = -s phi'(m), the dual point that belongs to the predictions z."""
-        return np.asarray(-s * self.arrays.derivative(self.argument(z, y)))
+        if y is None:
+            return np.asarray(-s * self.arrays.derivative(z))
+        return np.asarray(self.arrays.duals(z, y, self.margin, s))
 
     def clip(self, x: Vector, s: Vector) -> Vector:
         """The dual feasible point nearest to x: in s times the domain, and 0 where s = 0."""
@@ -220,17 +222,10 @@ def _between(u: Vector, lower: float, upper: float) -> Vector:
     return upper - u if math.isfinite(upper) else np.ones_like(u)
 
 
-#: How many parameters the compiled functions read: they do not look at the length.
-_PARAMETERS = {"interval": (5,), "logistic": (1,), "perturbed": (5, 9)}
-
-
 @lru_cache(maxsize=256)
 def _compiled(kernel: str, theta: tuple[float, ...]) -> kernels.Loss:
     """The compiled loss, made once for each set of parameters; it never changes."""
     made = kernels.Loss(kernel, theta)
-    if len(theta) not in _PARAMETERS[kernel]:
-        counts = " or ".join(map(str, _PARAMETERS[kernel]))
-        raise ValueError(f"theta of a {kernel!r} loss must have {counts} numbers, got {theta}.")
     if kernel == "interval":
         _, epsilon, gamma, lower, upper = theta
         if not (epsilon >= 0 and gamma >= 0 and lower <= 0 <= upper and lower < upper):

@@ -257,7 +257,7 @@ def check_classes(y: Any, n: int, K: int | None, name: str) -> tuple[Any, int]:
     most = int(labels.max()) + 1
     if K is None:
         K = most
-        if K > max(n, 2):  # a forgotten mapping would ask for much memory
+        if max(n, 2) < K:  # a forgotten mapping would ask for much memory
             raise ValueError(
                 f"y has the label {K - 1} and only {n} samples: {K} classes would be more than "
                 f"samples; {cure}."

@@ -7,12 +7,15 @@ Each class says what phi is, as a function of m = y a'w with labels y = -1 or 1,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _validation as check
+from . import _validation as validate
+from ._own import is_own, refuse_overrides
 from ._validation import Vector
+from .checks import Report, loss_report, quick_loss_report
 from .loss import Loss, flat
 from .loss_outputs import Columns, MulticlassHinge, Multinomial, OutputsLoss
 
@@ -31,6 +34,7 @@ __all__ = [
     "SquaredHinge",
     "StronglyConvex",
     "by_name",
+    "check",
     "names",
     "names_of_classes",
     "register",
@@ -102,7 +106,7 @@ class SmoothedHinge(Loss):
     name = "smoothed_hinge"
 
     def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = check.number(gamma, "gamma", low=0.0, open_low=True)
+        self.gamma = validate.number(gamma, "gamma", low=0.0, open_low=True)
 
 
 @register
@@ -155,7 +159,7 @@ class Huber(Loss):
     gamma = 1.0
 
     def __init__(self, delta: float = 1.35) -> None:
-        self.delta = check.number(delta, "delta", low=0.0, open_low=True)
+        self.delta = validate.number(delta, "delta", low=0.0, open_low=True)
 
     @property
     def domain(self) -> tuple[float, float]:  # type: ignore[override]
@@ -171,7 +175,7 @@ class EpsilonInsensitive(Loss):
     domain = (-1.0, 1.0)
 
     def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon = check.number(epsilon, "epsilon", low=0.0)
+        self.epsilon = validate.number(epsilon, "epsilon", low=0.0)
 
     @property
     def theta(self) -> tuple[float, ...]:
@@ -195,7 +199,7 @@ class StronglyConvex(Loss):
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
         self.loss: Loss = loss
-        self.eta = check.number(eta, "eta", low=0.0, open_low=True)
+        self.eta = validate.number(eta, "eta", low=0.0, open_low=True)
         self.name = f"{loss.name} + t^2/(2 eta)"
         self.margin = loss.margin
         self.gamma = 1 / (1 / loss.gamma + 1 / self.eta)
@@ -227,7 +231,47 @@ def by_name(loss: Any) -> Any:
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
-    return _REGISTERED[check.choice(loss, "loss", names())]()
+    return _REGISTERED[validate.choice(loss, "loss", names())]()
+
+
+def check(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
+    """Compare the parts of a loss with one another, by brute force; print what it gives back.
+
+    Value against derivative, -derivative against the domain, the conjugate against numerical
+    maximisation, its prox against brute force, gamma and eta against second differences.
+
+    Parameters
+    ----------
+    loss : an object of `apcg.losses`, or of a subclass of your own.
+    value : phi as you would write it, a function of an array of margins m, or of residuals r. The
+        numbers of a loss always belong to some phi; this tells whether it is yours.
+
+    Returns
+    -------
+    Report
+        True if all is well; `str` has a line for each comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import losses
+    >>> bool(losses.check(losses.Hinge(), lambda m: np.maximum(0, 1 - m)))
+    True
+    """
+    return loss_report(by_name(loss), value)
+
+
+#: What a loss of the user's may say; the compiled code reads nothing else.
+_SAYS = frozenset(
+    ("name", "margin", "gamma", "eta", "domain", "theta", "kernel", "check_labels", "delta",
+     "epsilon")
+)  # fmt: skip
+_CURE = (
+    "Say what the loss is by its numbers: domain and gamma, or theta; losses.check(loss, "
+    "value=your_phi) tells whether they are those of your phi. A phi that has none is for "
+    "`minimize`, with functions.Custom."
+)
+_QUICK_CHECKED: set[tuple[object, ...]] = set()
 
 
 register(Multinomial)
@@ -235,8 +279,49 @@ register(MulticlassHinge)
 
 
 def _check_agreement(loss: Loss) -> None:
-    """What a loss of the user's says twice must be the same: methods read both."""
+    """What a loss of the user's says is used, or it is refused."""
+    refuse_overrides(loss, Loss, _SAYS, _CURE)
+    if is_own(type(loss)):
+        _check_own(loss)
+    _check_kernel(loss)
+    if is_own(type(loss)):
+        key = (loss.kernel, loss.theta, loss.gamma, loss.eta)
+        if key not in _QUICK_CHECKED:  # the first time it is used
+            quick_loss_report(loss).raise_if_wrong()
+            _QUICK_CHECKED.add(key)
+
+
+def _check_own(loss: Loss) -> None:
+    nearest = next(c for c in type(loss).__mro__ if not is_own(c))
+    said = {name for c in type(loss).__mro__ if is_own(c) for name in vars(c)} | set(vars(loss))
+    if nearest is Loss and not said & {"domain", "theta"}:
+        raise TypeError(
+            f"{type(loss).__name__} says neither its domain nor theta, so that it would be the "
+            "hinge loss. Give it domain = (lower, upper), the interval of x = -phi'."
+        )
+    if isinstance(loss.domain, str) or np.size(loss.domain) != 2:
+        raise TypeError(f"domain of loss {loss!r} must be (lower, upper), got {loss.domain!r}.")
+    validate.number(loss.eta, f"eta of {loss!r}", low=0.0, infinite=True)
+
+
+def _check_kernel(loss: Loss) -> None:
+    """What is said twice must be the same: methods read both."""
+    if loss.kernel not in ("interval", "logistic", "perturbed"):
+        raise ValueError(
+            f"kernel of loss {loss!r} must be 'interval', 'logistic' or 'perturbed', got "
+            f"{loss.kernel!r}."
+        )
     _ = loss.arrays  # theta by itself is sound
+    known = {"logistic": Logistic, "perturbed": StronglyConvex}.get(loss.kernel)
+    if known is not None and not isinstance(loss, known):
+        raise TypeError(
+            f"kernel {loss.kernel!r} is that of losses.{known.__name__}; derive from it."
+        )
+    if loss.kernel == "logistic" and (loss.gamma, loss.eta, *loss.domain) != (4, math.inf, 0, 1):
+        raise ValueError(
+            f"the logistic loss has gamma = 4, eta = inf and domain = (0, 1); {loss!r} says "
+            f"{loss.gamma}, {loss.eta} and {loss.domain}."
+        )
     if loss.kernel == "interval" and (loss.gamma, *loss.domain) != tuple(loss.theta[2:]):
         raise ValueError(
             f"loss {loss!r} has gamma = {loss.gamma} and domain = {loss.domain}, but the last "

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
-import zlib
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.special import expit
 
 from . import losses
+from ._archive import BROKEN, Archive, is_zip
 from ._files import replacing
 from ._types import Array, Stored
 from ._validation import Vector
@@ -144,29 +144,69 @@ class LinearModel:
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
         """Read a file, or refuse it: cut short, changed, or not a model."""
+        if not isinstance(path, str | Path):
+            raise TypeError(f"path must be a path, got {path!r} of type {type(path).__name__}.")
         try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                parts = {key: archive[key] for key in archive.files}
-            text = str(parts.pop("header")[()])
-            sealed = hashlib.sha256(text.encode()).hexdigest() == str(parts.pop("seal")[()])
-            header = json.loads(text)
-            if header.pop("format") != FORMAT:
-                raise ValueError("it was written by another version")
-            if not sealed or header.pop("digests") != {k: _digest(a) for k, a in parts.items()}:
-                raise ValueError("its contents do not match its checksums")
-            model = cls(parts["w"], parts.get("classes"), **header)
-            losses.by_name(model.loss)
-        except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError,
-                zipfile.BadZipFile, zlib.error, NotImplementedError) as error:  # fmt: skip
+            with Path(path).open("rb") as file:
+                return _read(cls, file)
+        except BROKEN as error:
+            if isinstance(error, OSError) and error.strerror:
+                raise DataError(f"{str(path)[:200]} cannot be read: {error.strerror}.") from None
             raise DataError(
                 f"{path} is not a sound model file ({error}): it was cut short, changed, or is "
                 "something else. Make it again with `apcg train --model`."
             ) from None
-        return model
+
+
+#: The header is text: what a model was trained with. More than this is something else.
+_HEADER_BYTES = 1 << 24
+
+
+def _read(cls: type[LinearModel], file: io.BufferedReader) -> LinearModel:
+    """The model of an opened file. The seal comes first; nothing is read that it does not name.
+
+    The seal finds damage. Anybody can make one, so what it seals is looked at as well.
+    """
+    if not is_zip(file.peek(4)):
+        raise ValueError("it does not begin as an .npz does")
+    with Archive(file if file.seekable() else io.BytesIO(file.read()), stored=True) as archive:
+        text = str(archive.read("header", _HEADER_BYTES)[()])
+        if hashlib.sha256(text.encode()).hexdigest() != str(archive.read("seal", 1024)[()]):
+            raise ValueError("its contents do not match its checksums")
+        header = json.loads(text)
+        if header.pop("format") != FORMAT:
+            raise ValueError("it was written by another version")
+        digests = header.pop("digests")
+        if sorted(archive.names) != sorted([*digests, "header", "seal"]):
+            raise ValueError(f"it has the parts {', '.join(archive.names)}")
+        parts = {name: archive.read(name) for name in digests if name in ("w", "classes")}
+        if digests != {name: _digest(part) for name, part in parts.items()}:
+            raise ValueError("its contents do not match its checksums")
+    model = cls(parts["w"], parts.get("classes"), **header)
+    _check(model)
+    return model
+
+
+def _check(model: LinearModel) -> None:
+    """Refuse a model that is not one, whatever its seal says."""
+    w, classes, b = model.w, model.classes, model.intercept
+    if w.ndim != 1 or w.size == 0 or w.dtype.kind != "f" or not np.isfinite(w).all():
+        raise ValueError(f"w is no vector of finite numbers: {w.dtype} of shape {w.shape}")
+    if isinstance(b, bool) or not isinstance(b, int | float) or not math.isfinite(b):
+        raise ValueError(f"the intercept is {b!r}, and no finite number")
+    margin = losses.by_name(model.loss if isinstance(model.loss, str) else "").margin
+    if margin != (classes is not None):
+        raise ValueError(f"loss {model.loss!r} has {'two' if margin else 'no'} classes")
+    if classes is not None and (
+        classes.shape != (2,) or classes.dtype.kind not in "fiubU" or classes[0] == classes[1]
+    ):
+        raise ValueError("its classes are not two different numbers or words")
+    if classes is not None and classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise ValueError("its classes are not finite")
+    if not (model.zero_based is None or isinstance(model.zero_based, bool)):
+        raise ValueError(f"zero_based is {model.zero_based!r}, not true, false or null")
+    if not isinstance(model.facts, dict):
+        raise ValueError(f"facts is {type(model.facts).__name__}, not a record")
 
 
 def _digest(array: Array) -> str:

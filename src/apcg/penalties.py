@@ -18,11 +18,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _validation as check
+from . import _validation as validate
 from ._compile import Function, ProxFunction, pointer
 from ._kernels.terms import Psi
+from ._own import refuse_overrides
 from ._types import Block
 from ._validation import Index, Vector
+from .checks import Report, penalty_report
 
 __all__ = [
     "L1",
@@ -35,7 +37,49 @@ __all__ = [
     "NonNegative",
     "Penalty",
     "Zero",
+    "check",
 ]
+
+
+def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Report:
+    """Compare value, prox and strong convexity of a penalty with one another, by brute force.
+
+    Parameters
+    ----------
+    psi : an object of `apcg.penalties`, or one of your own.
+    size : the length of block i; None if blocks are coordinates, which are passed as numbers.
+    i : which psi_i to look at.
+
+    Returns
+    -------
+    Report
+        True if all is well; `str` has a line for each comparison.
+
+    Examples
+    --------
+    >>> from apcg import penalties
+    >>> bool(penalties.check(penalties.L1(0.5))), bool(penalties.check(penalties.GroupL2(1.0), 3))
+    (True, True)
+    """
+    if isinstance(psi, Penalty):
+        refuse_ignored(psi)
+        size = 1 if psi.is_block and size is None else size
+    return penalty_report(psi, size, i)
+
+
+#: What a subclass may say; the compiled code reads the parameters, or what `_make` makes.
+_SAYS = frozenset(("_parameters", "_make", "kind", "size", "is_block"))
+
+
+def refuse_ignored(psi: Penalty) -> None:
+    """Refuse a subclass of the user's whose value or prox the compiled code would not call."""
+    refuse_overrides(
+        psi,
+        Penalty,
+        _SAYS,
+        "Write an object that is not derived from it, with value(x_i, i) and prox(v, step, i) (or, "
+        "for ERM, over all of w: value, prox and conjugate), or take penalties.Custom.",
+    )
 
 
 class OwnPenalty(Protocol):
@@ -176,8 +220,8 @@ class _Interval(_Parametric):
 def _weight(value: ArrayLike, name: str) -> float | Vector:
     """A non-negative number, or a vector of them."""
     if np.ndim(value) == 0:
-        return check.number(value, name, low=0.0)
-    weights = check.vector(value, None, name).copy()
+        return validate.number(value, name, low=0.0)
+    weights = validate.vector(value, None, name).copy()
     if weights.size == 0:
         raise ValueError(f"{name} is empty: give a number, or one number for each coordinate.")
     if weights.min() < 0:
@@ -222,7 +266,7 @@ class ElasticNet(_Interval):
 
     def __init__(self, alpha: ArrayLike, l1_ratio: float = 0.5) -> None:
         self.alpha = _weight(alpha, "alpha")
-        self.l1_ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
+        self.l1_ratio = validate.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
         super().__init__()
 
     def _parameters(self) -> Four:
@@ -262,7 +306,7 @@ def _bound(value: ArrayLike | None, name: str) -> float | Vector:
         raise TypeError(
             f"{name} must be a number or a vector, got None; for no bound give {-wrong}."
         )
-    bounds = check.to_array(value, name).astype(np.float64)
+    bounds = validate.to_array(value, name).astype(np.float64)
     if bounds.ndim > 1 or bounds.size == 0:
         raise ValueError(f"{name} must be a number or a vector, got shape {bounds.shape}.")
     if np.isnan(bounds).any() or (bounds == wrong).any():
@@ -328,9 +372,9 @@ class Custom(Penalty):
         data: ArrayLike | None = None,
         strong_convexity: float = 0.0,
     ) -> None:
-        self.data = None if data is None else check.vector(data, None, "data").copy()
+        self.data = None if data is None else validate.vector(data, None, "data").copy()
         self._functions = value, prox
-        self._mu = check.number(strong_convexity, "strong_convexity", low=0.0)
+        self._mu = validate.number(strong_convexity, "strong_convexity", low=0.0)
         self._moved = 0.0
         super().__init__()
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _validation as check
+from . import functions, penalties
 from ._kernels.coordinate import Model
 from ._kernels.terms import Outer, Psi
 from ._types import Block, Blocks
@@ -41,8 +42,13 @@ class Composite:
     ) -> None:
         self._f, self.N = f, N
         self.psi: Penalty | OwnPenalty = Zero() if psi is None else psi
+        if blocks is None and N > 1 and isinstance(self.psi, Penalty) and self.psi.is_block:
+            raise ValueError(
+                f"psi is a penalty of blocks, {self.psi!r}, and blocks are not given; give their "
+                f"sizes, blocks=[...], or blocks=[{N}] for one block of all coordinates."
+            )
         if blocks is None and isinstance(self.psi, Penalty) and self.psi.is_block:
-            blocks = [1] * N
+            blocks = [N]
         self.scalar = blocks is None
         self.members, self.starts = (_NONE, _NONE) if self.scalar else check.partition(blocks, N)
         self.n = N if self.scalar else len(self.starts) - 1
@@ -78,6 +84,10 @@ class Composite:
                     f"{name} must have {', '.join(wanted)}; {term!r} has no {', '.join(missing)}. "
                     f"Take one of apcg.{home}, or give your own object these."
                 )
+        if isinstance(self._f, LinearComposite):
+            functions.refuse_ignored(self._f)
+        if isinstance(self.psi, Penalty):
+            penalties.refuse_ignored(self.psi)
         if isinstance(self._f, LinearComposite) and self.f.n_coordinates != self.N:
             raise ValueError(
                 f"x0 must have length {self.f.n_coordinates}, one entry for each column of A; "
@@ -113,6 +123,15 @@ class Composite:
                 "L_i is a Lipschitz constant of the partial gradient of block i."
             )
         return L
+
+    @property
+    def shown(self) -> str:
+        """f in words."""
+        return repr(self._f)
+
+    def f_value(self, x: Vector) -> float:
+        """f(x), without psi."""
+        return float(self._f.value(x))
 
     # ---- blocks -----------------------------------------------------------------------------
 
@@ -205,10 +224,16 @@ class Composite:
 
         Blocks with L_i = 0 have been solved once and for all and do not count.
         """
-        moving = self.L > 0
-        step = 1 / np.where(moving, self.L, 1.0)
-        T = self.prox_all(x - self.per_coordinate(step) * self.gradient(x), step)
-        return float(np.max(self.block_norms(x - T) * self.L, initial=0.0))
+        return float(np.max(self.block_norms(x - self._prox_step(x)) * self.L, initial=0.0))
+
+    def _prox_step(self, x: Vector) -> Vector:
+        """T(x): the prox step of length 1/L_i on every block, all from x."""
+        step = 1 / np.where(self.L > 0, self.L, 1.0)
+        return self.prox_all(x - self.per_coordinate(step) * self.gradient(x), step)
+
+    def with_zeros(self, x: Vector) -> Vector:
+        """x with zeros where its prox step has them: x of an accelerated method is an average."""
+        return np.where((self._prox_step(x) == 0) & (self.per_coordinate(self.L) > 0), 0.0, x)
 
     def nearest(self, x: Vector) -> Vector:
         """x, or if rounding has put it outside dom Psi, the point of dom Psi next to it.
@@ -387,9 +412,10 @@ def _minimizer(problem: Composite, i: int, x: Block, c: Block) -> Block:
 
     If there is no minimum, x grows with the step; if there is one, x tends to it.
     """
-    size = np.max(np.abs(x))
+    size, slope = np.max(np.abs(x)), float(np.max(np.abs(c)))
+    first = 1 / max(slope, 1e-300) if 0 < slope < 1 else 1.0  # so that the first step moves x by 1
     for power in range(0, 61, 3):
-        step = 10.0**power
+        step = min(first, 1e300 / 10.0**power) * 10.0**power
         before, x = x, problem.prox(i, x - step * c, step)
         size = max(size, np.max(np.abs(x)))
         if np.all(np.isfinite(x)) and np.max(np.abs(x - before)) <= 1e-14 * size:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from . import _validation as check
 from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
 from ._validation import Vector
-from .penalties import ElasticNet, Penalty
+from .penalties import ElasticNet, Penalty, refuse_ignored
 
 NAMES = ("l2", "l1", "elasticnet")
 
@@ -93,8 +93,7 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
     if not isinstance(positive, bool | np.bool_):
         raise TypeError(f"positive must be True or False, got {positive!r}.")
     if isinstance(penalty, str | type):
-        name = check.choice(penalty, "penalty", NAMES)
-        penalty = ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
+        penalty = _named(check.choice(penalty, "penalty", NAMES), ratio)
     if isinstance(penalty, Penalty):
         return Interval.of(penalty, positive, d)
     if positive:
@@ -103,6 +102,12 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
             "the value, prox and conjugate of your own."
         )
     return Own(penalty, d)
+
+
+@lru_cache(maxsize=64)
+def _named(name: str, ratio: float) -> Penalty:
+    """The penalty of that name; it never changes."""
+    return ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
 
 
 def shown(penalty: Any) -> str:
@@ -127,6 +132,7 @@ class Interval:
     @classmethod
     def of(cls, penalty: Penalty, positive: bool, d: int) -> Interval:
         """From an object of `apcg.penalties`, for d features."""
+        refuse_ignored(penalty)
         if not hasattr(penalty, "_parameters") or penalty.is_block:
             what = "is of blocks" if penalty.is_block else "has no conjugate that is known"
             raise TypeError(

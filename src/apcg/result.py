@@ -44,6 +44,10 @@ class Status(str):
         words = {"reached": f"{measure:.2e} <= {target:.2e}", "epochs": epochs, "after": after}
         return cls(code, _MESSAGES[code].format(**words))
 
+    def with_advice(self, advice: str) -> Status:
+        """The same with a sentence more."""
+        return Status(self.code, f"{self} {advice}")
+
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return self.code, str(self)
 
@@ -54,12 +58,16 @@ class Status(str):
 
 
 class Trace:
-    """A small columnar record, one row for each check: trace["fun"], trace.epoch, len(trace)."""
+    """A small columnar record, one row for each check: trace["fun"], trace.epoch, len(trace).
+
+    `notes` are sentences: what `auto` chose, and why.
+    """
 
     def __init__(self, *columns: str) -> None:
-        self._columns: dict[str, list[float]] = {name: [] for name in columns}
+        self._columns: dict[str, list[float | str]] = {name: [] for name in columns}
+        self.notes: list[str] = []
 
-    def append(self, **row: float) -> None:
+    def append(self, **row: float | str) -> None:
         """Add a row; it must have every column."""
         for name, values in self._columns.items():
             values.append(row[name])
@@ -160,7 +168,8 @@ class Solution:
     converged  whether gap <= tol |primal|
     epochs     passes over the data
     seconds    of wall time
-    trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts
+    trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts, and the
+               method at work; `trace.notes` says what "auto" chose and why
     method     as it was asked for
     side       "dual" or "primal", whose coordinates the method moved
     mu         of APCG, relative to |.|_L; with "auto" the last mu-hat, with "sdca" 1, "afg" nan

@@ -9,6 +9,9 @@ import numpy as np
 from . import _validation as check
 from ._validation import Vector
 
+#: The least positive weight, relative to the largest: n/s_i and its squares stay finite.
+LEAST = 1e-150
+
 
 def normalised(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
     """The weights rescaled to sum to n, and n, the number of samples of positive weight.
@@ -26,6 +29,12 @@ def normalised(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
         raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
     weights = weights / weights.max()  # only ratios matter; the sum cannot overflow now
     n = int(np.count_nonzero(weights))
+    if np.count_nonzero(weights > LEAST) < n:
+        small = float(np.min(weights, where=weights > 0, initial=1.0))
+        raise ValueError(
+            f"sample_weight has a positive entry that is {small:.1e} of the largest; no sum of the "
+            f"samples can show it. Give 0 for weights below {LEAST:g} of the largest."
+        )
     weights *= n / weights.sum()
     return weights, n
 

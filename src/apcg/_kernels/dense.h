@@ -29,34 +29,69 @@
  * diagonal, which nobody reads */
 #define APCG_FLOOR4(k) ((k) & ~(ptrdiff_t)3)
 
+/* Rows of a Gram matrix are read in blocks of about this many numbers, which stay in the cache. */
+#define APCG_GRAM_BLOCK 8192
+
+/* out_jk += sum_r w_rj x_rk of the rows r of a block, for the upper triangle of d columns; rows have
+ * `width` numbers, a multiple of eight, and zeros from d on; those of `out` have `size`. A tile of
+ * four by eight sums is in registers while the rows go by. */
+static inline void apcg_gram_tiles(const double *restrict w, const double *restrict x,
+                                   ptrdiff_t rows, ptrdiff_t width, ptrdiff_t d,
+                                   ptrdiff_t size, double *restrict out) {
+    for (ptrdiff_t j = 0; j < d; j += 4)
+        for (ptrdiff_t k = j & ~(ptrdiff_t)7; k < d; k += 8) {
+            double sum[4][8] = {{0.0}};
+            for (ptrdiff_t r = 0; r < rows; r++) {
+                const double *wr = w + r * width + j, *xr = x + r * width + k;
+                for (int a = 0; a < 4; a++)
+                    for (int l = 0; l < 8; l++) sum[a][l] += wr[a] * xr[l];
+            }
+            const int deep = d - j < 4 ? (int)(d - j) : 4;
+            const int wide = d - k < 8 ? (int)(d - k) : 8;
+            for (int a = 0; a < deep; a++)
+                for (int l = 0; l < wide; l++) out[(j + a) * size + k + l] += sum[a][l];
+        }
+}
+
+/* out_jd += sum_r w_rj of the rows of a block: the column of an intercept. Destroys `sum`. */
+static inline void apcg_gram_border(const double *restrict w, ptrdiff_t rows, ptrdiff_t width,
+                                    ptrdiff_t d, double *restrict sum, double *restrict out) {
+    for (ptrdiff_t k = 0; k < d; k++) sum[k] = w[k];
+    for (ptrdiff_t r = 1; r < rows; r++)
+        for (ptrdiff_t k = 0; k < d; k++) sum[k] += w[r * width + k];
+    for (ptrdiff_t k = 0; k < d; k++) out[k * (d + 1) + d] += sum[k];
+}
+
 /* out += sum_i weight_i A_i A_i', with one more entry, 1, at the end of every A_i if `border`;
- * returns how many weights are not zero. Four rows at a time: out is read once for the four. */
+ * returns how many weights are not zero. `room` has 2 max(APCG_GRAM_BLOCK, d + 8) numbers. */
 #define APCG_GRAM(name, value)                                                                     \
     APCG_CLONES static ptrdiff_t name(const value *data, ptrdiff_t n, ptrdiff_t d,                 \
-                                      const double *weight, int border, double *out) {             \
-        const ptrdiff_t size = d + (border != 0);                                                  \
-        const value *x[4];                                                                         \
-        double c[4], a[4];                                                                         \
-        ptrdiff_t count = 0;                                                                       \
-        int held = 0;                                                                              \
+                                      const double *weight, int border, double *room,              \
+                                      double *out) {                                               \
+        const ptrdiff_t size = d + (border != 0), width = (d + 7) & ~(ptrdiff_t)7;                 \
+        const ptrdiff_t most = width < APCG_GRAM_BLOCK ? APCG_GRAM_BLOCK / width : 1;              \
+        double *x = room, *w = room + most * width;                                                \
+        ptrdiff_t count = 0, held = 0;                                                             \
         for (ptrdiff_t i = 0; i < n; i++) {                                                        \
             if (weight[i] != 0.0) {                                                                \
-                x[held] = data + i * d;                                                            \
-                c[held++] = weight[i];                                                             \
+                const value *from = data + i * d;                                                  \
+                double *restrict xi = x + held * width, *restrict wi = w + held * width;           \
+                const double c = weight[i];                                                        \
+                for (ptrdiff_t k = 0; k < d; k++) {                                                \
+                    const double a = from[k];                                                      \
+                    xi[k] = a;                                                                     \
+                    wi[k] = c * a;                                                                 \
+                }                                                                                  \
+                for (ptrdiff_t k = d; k < width; k++) xi[k] = wi[k] = 0.0;                         \
+                if (border) out[d * size + d] += c;                                                \
+                held++;                                                                            \
                 count++;                                                                           \
             }                                                                                      \
-            if (held == 0 || (held < 4 && i + 1 < n)) continue;                                    \
-            for (; held < 4; held++) {                                                             \
-                x[held] = x[0];                                                                    \
-                c[held] = 0.0;                                                                     \
+            if (held == most || (i + 1 == n && held > 0)) {                                        \
+                apcg_gram_tiles(w, x, held, width, d, size, out);                                  \
+                if (border) apcg_gram_border(w, held, width, d, x, out);                           \
+                held = 0;                                                                          \
             }                                                                                      \
-            held = 0;                                                                              \
-            for (ptrdiff_t j = 0; j < d; j++) {                                                    \
-                for (int r = 0; r < 4; r++) a[r] = c[r] * x[r][j];                                 \
-                APCG_RANK4(out + j * size, APCG_FLOOR4(j), d, a, x);                               \
-                if (border) out[j * size + d] += (a[0] + a[1]) + (a[2] + a[3]);                    \
-            }                                                                                      \
-            if (border) out[d * size + d] += (c[0] + c[1]) + (c[2] + c[3]);                        \
         }                                                                                          \
         return count;                                                                              \
     }

@@ -12,7 +12,7 @@ cdef extern from "rows.h" nogil:
 cdef class Rows:
     cdef const double[::1] theta, labels, weights, L
     cdef bint logistic, margin
-    cdef Py_ssize_t features
+    cdef Py_ssize_t features, ahead
     cdef double scale, border, series, enough, easy
 
 
@@ -84,17 +84,17 @@ cdef inline double logistic_part(double m, double a, double eta) noexcept nogil:
 
 # ---- memory -------------------------------------------------------------------------------------
 
-cdef inline void fetch_row(const value_t *data, const index_t *columns, const index_t *indptr,
-                           Py_ssize_t i) noexcept nogil:
+cdef inline void fetch_row(const value_t *data, const index_t *columns, Py_ssize_t start,
+                           Py_ssize_t end) noexcept nogil:
     """Ask for a whole row, by cache lines: of its place no hardware can know where rows were left
     out or a block ends."""
-    cdef const char *at = <const char *> (data + indptr[i])
-    cdef const char *end = <const char *> (data + indptr[i + 1])
-    while at < end:
+    cdef const char *at = <const char *> (data + start)
+    cdef const char *past = <const char *> (data + end)
+    while at < past:
         prefetch(at)
         at += 64
-    at = <const char *> (columns + indptr[i])
-    end = <const char *> (columns + indptr[i + 1])
-    while at < end:
+    at = <const char *> (columns + start)
+    past = <const char *> (columns + end)
+    while at < past:
         prefetch(at)
         at += 64

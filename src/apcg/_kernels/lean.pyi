@@ -22,6 +22,7 @@ class Rows:
         series: float = ...,
         enough: float = ...,
         easy: float = ...,
+        ahead: int = ...,
     ) -> None: ...
 
 class Tally:
@@ -46,7 +47,8 @@ class Plain:
 def plain_sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
-    indptr: NDArray[Any],
+    starts: NDArray[Any],
+    ends: NDArray[Any],
     rows: Rows,
     state: Plain,
     tally: Tally,

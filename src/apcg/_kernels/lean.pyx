@@ -45,16 +45,18 @@ cdef class Rows:
     scale    1/(sigma n);  border  c^2/(sigma n) with an intercept, else 0
     series, enough, easy   logistic: steps below `series` need no exp; Newton ends at a step of
                            `enough`; a row with q_i < easy takes one step
+    ahead    the row that is so many steps away is fetched into the cache
     """
 
     def __init__(self, const double[::1] theta, const double[::1] labels,
                  const double[::1] weights, const double[::1] L, Py_ssize_t features, *,
                  bint logistic, bint margin, double scale, double border=0.0,
-                 double series=2e-3, double enough=1e-2, double easy=0.5):
+                 double series=2e-3, double enough=1e-2, double easy=0.5, Py_ssize_t ahead=1):
         self.theta, self.labels, self.weights, self.L = theta, labels, weights, L
         self.features, self.logistic, self.margin = features, logistic, margin
         self.scale, self.border = scale, border
         self.series, self.enough, self.easy = series, enough, easy
+        self.ahead = ahead
 
 
 cdef class Tally:
@@ -136,10 +138,16 @@ cdef double logistic_step(double *eta, double a, double m, double q, double seri
     return x
 
 
+cdef inline double clip(double x, double low, double high) noexcept nogil:
+    x = x if x > low else low
+    return x if x < high else high
+
+
 # ---- the sweep without momentum -------------------------------------------------------------------
 
 cdef void plain_rows(
-        const value_t *data, const index_t *columns, const index_t *indptr, Rows rows,
+        const value_t *data, const index_t *columns, const index_t *starts, const index_t *ends,
+        Rows rows,
         Plain state, Tally tally, Py_ssize_t *keep, const Py_ssize_t *begin,
         const Py_ssize_t *end, Py_ssize_t blocks) noexcept nogil:
     cdef const double *theta = &rows.theta[0]
@@ -149,7 +157,7 @@ cdef void plain_rows(
     cdef double *a = &state.a[0]
     cdef double *eta = &state.eta[0] if rows.logistic else NULL
     cdef double *w = &state.w[0]
-    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL, drop
+    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = starts != NULL, drop
     cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
     cdef Py_ssize_t block, k, i, j, size = rows.features
     cdef const value_t *row
@@ -157,19 +165,24 @@ cdef void plain_rows(
     cdef double gamma = theta[2], b = state.b, scale = rows.scale, border = rows.border
     cdef double series = rows.series, enough = rows.enough, easy = rows.easy
     cdef double est = tally.est, m = 0.0, s, label, G, step, old, new, h
+    cdef double k0 = theta[0], epsilon = theta[1], low = theta[3], high = theta[4], p
+    cdef double inverse = 1.0 / gamma if gamma > 0.0 else INFINITY
+    cdef double below = tally.low, above = tally.high, least = tally.least
+    cdef double greatest = tally.greatest
     cdef long long count = 0
+    cdef Py_ssize_t ahead = rows.ahead
     for block in range(blocks):
         for k in range(begin[block], end[block]):
             i = keep[k]
             if i < 0:
                 continue
             if sparse:
-                row, own = data + indptr[i], columns + indptr[i]
-                size = indptr[i + 1] - indptr[i]
-                j = keep[k + 1] if k + 1 < end[block] else (
+                row, own = data + starts[i], columns + starts[i]
+                size = ends[i] - starts[i]
+                j = keep[k + ahead] if k + ahead < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and indptr[j] != indptr[i + 1]:
-                    fetch_row(data, columns, indptr, j)
+                if j >= 0 and starts[j] != ends[i]:
+                    fetch_row(data, columns, starts[j], ends[j])
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size
@@ -180,8 +193,20 @@ cdef void plain_rows(
             if logistic:
                 est += s * logistic_part(m, old, eta[i])
                 new = logistic_step(&eta[i], old, m, L[i] - 4.0, series, enough, easy)
+            elif epsilon == 0.0:  # as below, with fewer branches: they are hard to predict
+                G = k0 - m - gamma * old
+                if (G <= 0.0 or old >= high) and (G >= 0.0 or old <= low):
+                    if (old >= high or G < below) and (old <= low or G > above):
+                        keep[k] = ~i
+                    continue
+                greatest = G if G > greatest else greatest
+                least = G if G < least else least
+                p = clip((k0 - m) * inverse, low, high) if gamma > 0.0 else (
+                    high if m < k0 else low)
+                est += s * ((p - old) * (k0 - m - 0.5 * gamma * (p + old)))
+                new = clip(old + G / L[i], low, high)
             else:
-                G = theta[0] - m - gamma * old
+                G = k0 - m - gamma * old
                 if rests(old, G, theta, tally, &drop):
                     if drop:
                         keep[k] = ~i
@@ -201,21 +226,24 @@ cdef void plain_rows(
             b += border * h
     state.b = b
     tally.est = est
+    if epsilon == 0.0:
+        tally.least, tally.greatest = least, greatest
     tally.count += count
 
 
-def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-                Rows rows, Plain state, Tally tally, Py_ssize_t[::1] keep,
+def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,
+                const index_t[::1] ends, Rows rows, Plain state, Tally tally, Py_ssize_t[::1] keep,
                 const Py_ssize_t[::1] begin, const Py_ssize_t[::1] end):
     """One step on the rows keep[begin[k]:end[k]], for each k in order.
 
-    Rows that are dropped are marked in `keep`.
+    Row i has the numbers from starts[i] to ends[i]. Rows that are dropped are marked in `keep`.
     """
     cdef const value_t *values = &data[0] if data.shape[0] else NULL
-    cdef const index_t *starts = &indptr[0] if indptr.shape[0] else NULL
-    cdef const index_t *columns = &indices[0] if indices.shape[0] else starts
+    cdef const index_t *first = &starts[0] if starts.shape[0] else NULL
+    cdef const index_t *past = &ends[0] if ends.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else first
     if begin.shape[0] == 0:
         return
     with nogil:
-        plain_rows(values, columns, starts, rows, state, tally, &keep[0], &begin[0], &end[0],
+        plain_rows(values, columns, first, past, rows, state, tally, &keep[0], &begin[0], &end[0],
                    begin.shape[0])

@@ -31,7 +31,8 @@ class Accelerated:
 def accelerated_sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
-    indptr: NDArray[Any],
+    starts: NDArray[Any],
+    ends: NDArray[Any],
     rows: Rows,
     state: Accelerated,
     tally: Tally,

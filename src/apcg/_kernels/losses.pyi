@@ -14,6 +14,13 @@ class Loss:
         margin: bool,
         weights: NDArray[np.float64],
     ) -> float: ...
+    def duals(
+        self,
+        t: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        margin: bool,
+        weights: NDArray[np.float64],
+    ) -> NDArray[np.float64]: ...
     def total_conjugate(self, x: NDArray[np.float64], weights: NDArray[np.float64]) -> float: ...
     def gap_share(
         self,

@@ -19,6 +19,13 @@ from libc.math cimport INFINITY, exp, fabs, log, log1p
 
 from .types cimport Sum, add, scaled_conjugate
 
+cdef extern from "sums.h" nogil:
+    enum: APCG_ROWS
+    double apcg_block(const double *z, const double *label, const double *weight, Py_ssize_t mask,
+                      int margin, Py_ssize_t size, const double *theta, double *x)
+    double apcg_conjugate_block(const double *x, const double *weight, Py_ssize_t mask,
+                                Py_ssize_t size, const double *theta)
+
 
 # ---- the interval family ----------------------------------------------------------------------
 
@@ -217,6 +224,17 @@ cdef LossFunctions find(str name) except *:
     raise ValueError(f"no compiled loss is called {name!r}")
 
 
+cdef int same(Py_ssize_t size, Py_ssize_t wanted) except -1:
+    """Arrays that are read together have one length."""
+    if size != wanted:
+        raise ValueError(f"arrays must have one length, got {size} and {wanted}.")
+    return 0
+
+
+cdef int weighted(Py_ssize_t size, Py_ssize_t wanted) except -1:
+    return same(size, wanted) if size != 1 else 0
+
+
 cdef class Loss:
     """A loss for arrays: its functions and its own parameters."""
 
@@ -226,6 +244,11 @@ cdef class Loss:
     def __init__(self, str name, theta):
         self.functions = find(name)
         self.theta = np.array(theta, dtype=np.float64, ndmin=1)
+        cdef Py_ssize_t count = self.theta.shape[0], wanted = 1 if name == "logistic" else 5
+        if name == "perturbed" and count > 3 and self.theta[3] == 0.0:
+            wanted = 9
+        if count != wanted:
+            raise ValueError(f"theta of a {name!r} loss must have {wanted} numbers, got {theta}.")
 
     cdef object apply(self, scalar_fn function, const double[::1] t):
         cdef Py_ssize_t i
@@ -252,28 +275,77 @@ cdef class Loss:
         """phi*(-x)"""
         return self.apply(self.functions.conjugate, x)
 
+    cdef bint by_blocks(self):
+        """Whether sums.h knows the loss."""
+        return self.functions.value == interval_value or self.functions.value == logistic_value
+
     def total(self, const double[::1] t, const double[::1] labels, bint margin,
               const double[::1] weights):
         """sum_i weight_i phi(label_i t_i), or of phi(t_i - label_i) for a loss of residuals."""
-        cdef Py_ssize_t i
-        cdef double s
+        return self.rows(t, labels, margin, weights, None)
+
+    def duals(self, const double[::1] t, const double[::1] labels, bint margin,
+              const double[::1] weights):
+        """x_i = -weight_i phi'(label_i t_i), or -weight_i phi'(t_i - label_i)."""
+        x = np.empty(t.shape[0])
+        self.rows(t, labels, margin, weights, x)
+        return x
+
+    cdef double rows(self, const double[::1] t, const double[::1] labels, bint margin,
+                     const double[::1] weights, double[::1] x) except? -1.0:
+        """The sum of `total`, and the x of `duals`, if there is room for it."""
+        same(labels.shape[0], t.shape[0])
+        weighted(weights.shape[0], t.shape[0])
+        cdef Py_ssize_t block, i, k, size, n = t.shape[0], mask = -1 if weights.shape[0] > 1 else 0
+        cdef bint blocks = self.by_blocks(), wanted = x is not None
+        cdef const double *theta = &self.theta[0]
+        cdef double m, s
+        cdef double[APCG_ROWS] room
         cdef Sum total = Sum(0.0, 0.0)
+        if self.functions.value == logistic_value:
+            theta = NULL
         with nogil:
-            for i in range(t.shape[0]):
-                s = weights[i if weights.shape[0] > 1 else 0]
-                if s != 0.0:
-                    add(&total, s * self.functions.value(
-                        labels[i] * t[i] if margin else t[i] - labels[i], &self.theta[0]))
+            for block in range((n + APCG_ROWS - 1) // APCG_ROWS):
+                i = block * APCG_ROWS
+                size = min(n - i, APCG_ROWS)
+                if blocks:
+                    add(&total, apcg_block(&t[i], &labels[i], &weights[i & mask], mask, margin,
+                                           size, theta, room))
+                    if wanted:
+                        for k in range(size):
+                            x[i + k] = room[k]
+                    continue
+                for k in range(i, i + size):
+                    s = weights[k & mask]
+                    if wanted:
+                        x[k] = 0.0
+                    if s == 0.0:
+                        continue
+                    m = labels[k] * t[k] if margin else t[k] - labels[k]
+                    add(&total, s * self.functions.value(m, theta))
+                    if wanted:
+                        x[k] = -s * self.functions.derivative(m, theta)
         return total.high + total.low
 
     def total_conjugate(self, const double[::1] x, const double[::1] weights):
         """sum_i weight_i phi*(-x_i/weight_i); with weight 0, 0 if x_i = 0 and else infinite."""
-        cdef Py_ssize_t i
+        weighted(weights.shape[0], x.shape[0])
+        cdef Py_ssize_t block, i, n = x.shape[0], mask = -1 if weights.shape[0] > 1 else 0
         cdef double s
+        cdef const double *theta = &self.theta[0]
         cdef Sum total = Sum(0.0, 0.0)
+        if self.by_blocks():
+            if self.functions.value == logistic_value:
+                theta = NULL
+            with nogil:
+                for block in range((n + APCG_ROWS - 1) // APCG_ROWS):
+                    i = block * APCG_ROWS
+                    add(&total, apcg_conjugate_block(&x[i], &weights[i & mask], mask,
+                                                     min(n - i, APCG_ROWS), theta))
+            return total.high + total.low
         with nogil:
-            for i in range(x.shape[0]):
-                s = weights[i if weights.shape[0] > 1 else 0]
+            for i in range(n):
+                s = weights[i & mask]
                 if s != 0.0:
                     add(&total, s * scaled_conjugate(
                         self.functions.conjugate, x[i], s, &self.theta[0]))
@@ -283,6 +355,8 @@ cdef class Loss:
 
     def gap_share(self, const double[::1] m, const double[::1] x, const double[::1] weights):
         """weight_i (phi(m_i) + phi*(-x_i/weight_i)) + m_i x_i, which is not negative."""
+        same(m.shape[0], x.shape[0])
+        weighted(weights.shape[0], x.shape[0])
         cdef Py_ssize_t i
         cdef double s, share
         result = np.empty(x.shape[0])
@@ -306,6 +380,9 @@ cdef class Loss:
         """
         cdef Py_ssize_t i
         cdef bint guess = near is not None and self.functions.dual_prox == logistic_dual_prox
+        same(step.shape[0], v.shape[0])
+        if near is not None:
+            same(near.shape[0], v.shape[0])
         result = np.empty(v.shape[0])
         cdef double[::1] out = result
         with nogil:

@@ -9,6 +9,10 @@ None of these look at the sizes or contents of what they are given, except `insp
 
 from .types cimport index_t, value_t
 
+cdef extern from "rows.h" nogil:
+    void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
+    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
+
 SOUND, BROKEN, UNSORTED, REPEATED, NOT_FINITE = range(5)
 
 
@@ -147,17 +151,19 @@ def within(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t col
 def tdot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
          const double[::1] r, double[::1] out):
     """out_i = <A_i, r>."""
-    cdef Py_ssize_t i, k, rows = r.shape[0]
-    cdef double total
+    cdef Py_ssize_t i, first, rows = r.shape[0]
+    cdef double total = 0.0
+    cdef bint sparse = indptr.shape[0] > 0
+    cdef const value_t *a = &data[0] if data.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
+    cdef const double *x = &r[0] if rows else NULL
     with nogil:
         for i in range(out.shape[0]):
-            total = 0.0
-            if indptr.shape[0]:
-                for k in range(indptr[i], indptr[i + 1]):
-                    total += data[k] * r[indices[k]]
+            if sparse:
+                first = indptr[i]
+                sparse_dot1_wide(a + first, columns + first, indptr[i + 1] - first, x, total)
             else:
-                for k in range(rows):
-                    total += data[i * rows + k] * r[k]
+                dense_dot1_wide(a + i * rows, rows, x, total)
             out[i] = total
 
 

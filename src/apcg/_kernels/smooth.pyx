@@ -5,18 +5,22 @@ an intercept vectors and matrices have one more entry at the end, for a column o
 stored nowhere: `border`. Symmetric matrices are by rows, with their upper triangle.
 """
 
+import numpy as np
+
 from .losses cimport LossFunctions, find
 from .types cimport index_t, value_t
 
 cdef extern from "rows.h" nogil:
+    void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
     void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
 
 cdef extern from "dense.h" nogil:
+    Py_ssize_t APCG_GRAM_BLOCK
     Py_ssize_t apcg_gram_double(const double *data, Py_ssize_t n, Py_ssize_t d,
-                                const double *weight, int border, double *out)
+                                const double *weight, int border, double *room, double *out)
     Py_ssize_t apcg_gram_float(const float *data, Py_ssize_t n, Py_ssize_t d,
-                               const double *weight, int border, double *out)
+                               const double *weight, int border, double *room, double *out)
     double apcg_dot_double(const double *a, const double *x, Py_ssize_t size)
     double apcg_dot_float(const float *a, const double *x, Py_ssize_t size)
     int apcg_cholesky(double *A, Py_ssize_t size, double least)
@@ -100,15 +104,10 @@ def evaluate(str name, const double[::1] theta, const double[::1] z, const doubl
 
 cdef inline double row_dot(const value_t *a, const index_t *columns, Py_ssize_t size,
                            const double *x) noexcept nogil:
-    """<A_i, x> of a sparse row, in two sums: a single one waits for each addition."""
-    cdef double even = 0.0, odd = 0.0
-    cdef Py_ssize_t k, whole = size - (size & 1)
-    for k in range(0, whole, 2):
-        even += a[k] * x[columns[k]]
-        odd += a[k + 1] * x[columns[k + 1]]
-    if whole < size:
-        even += a[whole] * x[columns[whole]]
-    return even + odd
+    """<A_i, x> of a sparse row."""
+    cdef double total = 0.0
+    sparse_dot1_wide(a, columns, size, x, total)
+    return total
 
 
 cdef inline double dense_dot(const value_t *a, Py_ssize_t size, const double *x) noexcept nogil:
@@ -223,12 +222,16 @@ def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
     cdef double *row
     if weight.shape[0] == 0:
         return 0
+    cdef double[::1] room
     if indptr.shape[0] == 0:
+        room = np.empty(2 * max(APCG_GRAM_BLOCK, size + 8))
         with nogil:
             if value_t is double:
-                count = apcg_gram_double(a, weight.shape[0], d, &weight[0], border, &out[0, 0])
+                count = apcg_gram_double(
+                    a, weight.shape[0], d, &weight[0], border, &room[0], &out[0, 0])
             else:
-                count = apcg_gram_float(a, weight.shape[0], d, &weight[0], border, &out[0, 0])
+                count = apcg_gram_float(
+                    a, weight.shape[0], d, &weight[0], border, &room[0], &out[0, 0])
         return count * size * (size + 1) // 2
     with nogil:
         for i in range(weight.shape[0]):

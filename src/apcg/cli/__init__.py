@@ -71,7 +71,8 @@ def _run(argv: list[str]) -> int:
         # not apcg.main: it turns broken pipes and Ctrl-C into exit code 1
         with apcg.make_context("apcg", list(argv)) as context:
             code = apcg.invoke(context) or 0
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may be closed
+            sys.stdout.flush()
         return code
     except click.exceptions.Exit as leave:
         return leave.exit_code
@@ -85,8 +86,19 @@ def _run(argv: list[str]) -> int:
         # the interpreter flushes standard output once more at its end, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        click.echo(f"error: {error or type(error).__name__}", err=True)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        click.echo(f"error: there is not enough memory for this data or model{why}.", err=True)
+        return 1
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        click.echo(f"error: {str(error) or type(error).__name__}", err=True)
+        return 1
+    except Exception as error:
+        click.echo(
+            f"error: {type(error).__name__}: {error}. This should have been a clear message; "
+            "please report it, with the command and the data.",
+            err=True,
+        )
         return 1
 
 

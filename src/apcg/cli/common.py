@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
 
@@ -30,6 +31,11 @@ class Origin(TypedDict):
     n: int
     d: int
     nonzeros: int
+
+
+def on_terminal() -> int:
+    """`verbose` of `solve`: 1 where somebody watches, else 0, for what is piped holds no news."""
+    return int(sys.stderr.isatty())
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]

@@ -86,7 +86,12 @@ def compare(
     for a in alpha:
         cell = problem.with_alpha(a)
         runs[a], interrupted = comparison.run(
-            cell, methods, passes=max_passes, tol=min(comparison.GAPS), seed=seed, verbose=1
+            cell,
+            methods,
+            passes=max_passes,
+            tol=min(comparison.GAPS),
+            seed=seed,
+            verbose=common.on_terminal(),
         )
         rows += comparison.summary(cell, runs[a])
         if not as_json and runs[a]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,9 +50,14 @@ def predict(model: Path, data: str, what: str | None, seed: int, as_json: bool) 
     facts = {"model": str(model), "data": data, "what": what or "labels"}
     click.echo(json.dumps(facts)[:-1] + ', "predictions": [', nl=False)
     separator = "\n"
-    for values in batches:
-        click.echo(separator + ",\n".join(map(_json, values.tolist())), nl=False)
-        separator = ",\n"
+    try:
+        for values in batches:
+            click.echo(separator + ",\n".join(map(_json, values.tolist())), nl=False)
+            separator = ",\n"
+    except (Exception, KeyboardInterrupt) as error:  # the document ends as JSON all the same
+        said = json.dumps(str(error) or type(error).__name__)
+        click.echo(f'\n], "error": {said}}}')
+        raise
     click.echo("\n]}")
 
 
@@ -70,4 +76,6 @@ def _text(value: object) -> str:
 def _json(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null"  # as everywhere: JSON has no word for it
     return json.dumps(value)

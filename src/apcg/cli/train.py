@@ -45,6 +45,7 @@ class Trained(TypedDict):
     l1_ratio: float | None
     method: str
     side: str
+    plan: list[str]
     tol: float
     seed: int
     certificate: Certified
@@ -89,7 +90,7 @@ class Facts(Trained):
 @click.option("--time-limit", type=common.POSITIVE, help="In seconds.")
 @click.option(
     "--features",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31),
     help="Features of the model, if DATA happens not to have the last ones.",
 )
 @click.option("--test", "test_data", metavar="DATA", help="Data to test the model on.")
@@ -142,7 +143,7 @@ def train(
         click.echo(f"data         {common.describe(found)}")
         click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
     r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
-              random_state=seed, verbose=1)  # fmt: skip
+              random_state=seed, verbose=common.on_terminal())  # fmt: skip
     trained = _trained(found, r, penalty, alpha, l1_ratio, tol, seed)
     model = LinearModel(r.w, classes, loss, r.intercept, zero_based=found.zero_based, facts=trained)
     if out is not None:
@@ -171,6 +172,7 @@ def _trained(
         "l1_ratio": l1_ratio if penalty == "elasticnet" else None,
         "method": r.method,
         "side": r.side,
+        "plan": r.trace.notes,
         "tol": tol,
         "seed": seed,
         "certificate": {"primal": r.primal, "dual": r.dual, "gap": r.gap,
@@ -199,6 +201,8 @@ def _print(data: Dataset, test: Dataset | None, facts: Facts) -> None:
         f"solved       by {facts['method']} on the {facts['side']}, {facts['passes']} passes, "
         f"{facts['seconds']:.2f} s"
     )
+    for note in facts["plan"]:
+        click.echo(f"chosen       {note}")
     click.echo(f"status       {facts['message']}")
     relative = c["relative_gap"]
     click.echo(

@@ -8,8 +8,6 @@ data are kept, in place of the user's cache folder.
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -18,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from .._archive import BROKEN, Archive, is_zip
 from .._types import Array, Stored
+from .._validation import integer
 from ..data import check_sparse
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder
@@ -29,6 +29,8 @@ __all__ = ["DataError", "Dataset", "batches", "cache_folder", "load", "names", "
 
 #: Smaller files are parsed anew each time; the cache would not be quicker.
 WORTH_KEEPING = 1_000_000
+#: A matrix may be so many times wider than it has numbers, and so wide in any case.
+WIDE, WIDE_IN_ANY_CASE = 1000, 10_000_000
 
 
 @dataclass(eq=False)
@@ -97,6 +99,7 @@ def load(
     (569, 30)
     """
     text = str(data)
+    n_features = None if n_features is None else integer(n_features, "n_features", low=1)
     if _is_input(text):
         return _file(text, text, n_features, zero_based)
     if text in BUILT_IN:
@@ -133,10 +136,15 @@ def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Sto
 
 def _is_input(text: str) -> bool:
     """Whether it is standard input, a file or a pipe, and not a name."""
-    return text == "-" or (Path(text).exists() and not Path(text).is_dir())
+    try:
+        return text == "-" or (Path(text).exists() and not Path(text).is_dir())
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
 
 
 def _unknown(text: str) -> str:
+    if len(text) > 1000 or not text.isprintable():
+        return f"{text[:40]!r}... is neither a file nor the name of a data set."
     path = Path(text)
     if path.is_dir():
         return f"{text} is a folder; give a file in it."
@@ -154,49 +162,78 @@ def _file(source: str, name: str, n_features: int | None, zero_based: bool | Non
     with libsvm.opened(source) as raw:
         if _is_zip(raw):
             X, y = _npz(raw, shown)
+            if not isinstance(X, np.ndarray):
+                check_width(X, n_features, shown)
             return Dataset(X, y, name, shown)
         keep = path.is_file() and (name != source or path.stat().st_size >= WORTH_KEEPING)
         rows = _cached(path, raw) if keep else libsvm.read(raw, shown)
     X = libsvm.matrix(rows, n_features, zero_based, shown)
+    check_width(X, n_features, shown)
     counted = rows.zero_based if zero_based is None else zero_based
     return Dataset(X, rows.y, name, shown, zero_based=counted)
 
 
+def check_width(X: sp.csr_array | sp.csr_matrix, n_features: int | None, shown: str) -> None:
+    """Refuse a matrix whose width one stray index has set: every vector of that length is memory.
+
+    Whoever gives the number of features means it.
+    """
+    n, d = X.shape
+    if n_features is not None or d <= WIDE * X.nnz + WIDE_IN_ANY_CASE:
+        return
+    where = ""
+    if X.nnz:
+        row = int(np.searchsorted(X.indptr, int(X.indices.argmax()), side="right"))
+        where = f"; the largest index is in sample {row} of {n}"
+    raise DataError(
+        f"{shown} has {d:,} features and {X.nnz:,} stored numbers{where}. If that is meant, say "
+        "how many features there are (--features, or n_features)."
+    )
+
+
 def _cached(path: Path, raw: io.BufferedReader) -> libsvm.Parsed:
     """The rows of a file, from the cache if they are there, else put there."""
-    found = cache.load(path)
+    found = cache.load(path, _parsed)
     if found is None:
         rows = libsvm.read(raw, str(path))
-        arrays = {key: getattr(rows, key) for key in ("data", "indices", "indptr", "y")}
+        arrays = {key: getattr(rows, key) for key in cache.ARRAYS}
         if rows.data.size:  # what is empty cannot be mapped
             cache.store(path, arrays, {"zero_based": rows.zero_based})
         return rows
-    arrays, facts = found
-    return libsvm.Parsed(**arrays, zero_based=facts["zero_based"])
+    return found
+
+
+def _parsed(arrays: dict[str, Array], facts: object) -> libsvm.Parsed:
+    """The rows that an entry of the cache has, or an error: it is a file like any other."""
+    data, y = arrays["data"], arrays["y"]
+    X = _csr({**arrays, "shape": np.array([y.size, np.iinfo(np.int32).max])})
+    if X.dtype.kind != "f" or y.dtype.kind not in "fU" or y.ndim != 1 or data.ndim != 1:
+        raise ValueError("its arrays are not of the right type")
+    zero_based = facts.get("zero_based") if isinstance(facts, dict) else None
+    if not isinstance(zero_based, bool):
+        raise ValueError("its header does not say how features are counted")
+    return libsvm.Parsed(**arrays, zero_based=zero_based)
 
 
 def _is_zip(raw: io.BufferedReader) -> bool:
-    return raw.peek(4)[:4] == b"PK\x03\x04"
+    return is_zip(raw.peek(4))
 
 
 def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:
     """X and y (None if there is none) of an .npz file; nothing in it is unpickled."""
-    parts: dict[str, Array] = {}
-    file = raw if raw.seekable() else io.BytesIO(raw.read())
+    names, parts = list[str](), dict[str, Array]()
+    wanted = ("X", "y", "data", "indices", "indptr", "shape")
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            parts = {key: archive[key] for key in archive.files}
-        for key, part in parts.items():
-            if not isinstance(part, np.ndarray):  # np.load gives the bytes of what is no .npy
-                raise ValueError(f"{key} is no array")
+        with Archive(raw if raw.seekable() else io.BytesIO(raw.read())) as archive:
+            names = archive.names
+            parts = {key: archive.read(key) for key in wanted if key in names}
         X: Stored = parts["X"] if "X" in parts else _csr(parts)
     except KeyError:
         raise DataError(
-            f"{shown} has the arrays {', '.join(parts) or 'none'}; expected X and y, or the data, "
+            f"{shown} has the arrays {', '.join(names) or 'none'}; expected X and y, or the data, "
             "indices, indptr and shape of a CSR matrix, and y."
         ) from None
-    except (ValueError, TypeError, AttributeError, OverflowError, OSError, EOFError,
-            zipfile.BadZipFile, zlib.error, NotImplementedError) as error:  # fmt: skip
+    except BROKEN as error:
         raise DataError(f"{shown} is not a sound .npz file of plain arrays: {error}.") from None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataError(
@@ -207,6 +244,10 @@ def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:
     y = parts.get("y")
     if y is not None and y.shape != X.shape[:1]:
         raise DataError(f"{shown} has X of shape {X.shape} and y of shape {y.shape}.")
+    if y is not None and y.dtype.kind not in "fiubU":
+        raise DataError(
+            f"y of {shown} has type {y.dtype}; expected numbers or words (y.astype(str))."
+        )
     return X, y
 
 

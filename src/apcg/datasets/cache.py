@@ -13,15 +13,21 @@ import shutil
 import tempfile
 import warnings
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import numpy as np
 
+from .._archive import BROKEN
 from .._types import Array
 
 FORMAT = 1
 HEADER = "header.json"
+#: The arrays of an entry.
+ARRAYS = ("data", "indices", "indptr", "y")
+
+T = TypeVar("T")
 
 
 class Told(TypedDict):
@@ -76,10 +82,11 @@ def store(source: Path, arrays: dict[str, Array], facts: dict[str, bool]) -> Non
         )
 
 
-def load(source: Path) -> tuple[dict[str, Array], dict[str, bool]] | None:
-    """(arrays, facts) of an entry that belongs to the source as it is now, or None.
+def load(source: Path, made: Callable[[dict[str, Array], object], T]) -> T | None:
+    """What `made` makes of the arrays and facts of an entry, or None if there is none.
 
-    An entry that is damaged is named in a warning and removed.
+    An entry belongs to the source as it is now. One that is damaged, or that `made` refuses, is
+    named in a warning and removed.
     """
     place = entry(source)
     if not place.exists():
@@ -88,9 +95,11 @@ def load(source: Path) -> tuple[dict[str, Array], dict[str, bool]] | None:
         header = json.loads((place / HEADER).read_text(encoding="utf-8"))
         if header["format"] != FORMAT or header["source"] != _identity(source):
             return None  # made from an older file; it will be written anew
-        arrays = {k: _checked(place / f"{k}.npy", told) for k, told in header["arrays"].items()}
-        return arrays, header["facts"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        if set(header["arrays"]) != set(ARRAYS):
+            raise ValueError(f"it has the arrays {', '.join(map(str, header['arrays']))}")
+        arrays = {k: _checked(place / f"{k}.npy", header["arrays"][k]) for k in ARRAYS}
+        return made(arrays, header["facts"])
+    except BROKEN as error:
         warnings.warn(
             f"the cache entry {place} is damaged ({error}); it is removed, and {source} is read "
             "again.",

@@ -16,11 +16,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._archive import FREE, RATIO
 from .._types import Array
 from .errors import DataError
 
@@ -28,6 +29,8 @@ from .errors import DataError
 PIECE = 1 << 24
 #: The same, where the rows are handed on piece by piece.
 BATCH = 1 << 20
+#: The longest line that is read, in bytes.
+LINE = 1 << 28
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError)
 
 
@@ -56,7 +59,7 @@ class Parsed:
 def opened(source: Path | str) -> Iterator[io.BufferedReader]:
     """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into."""
     if source == "-":
-        stream = sys.stdin.buffer
+        stream = getattr(sys.stdin, "buffer", None)
         if not isinstance(stream, io.BufferedReader):
             raise DataError("standard input is not a stream of bytes; give a file.")
         yield stream
@@ -69,16 +72,31 @@ def opened(source: Path | str) -> Iterator[io.BufferedReader]:
         yield file
 
 
-def decompressed(raw: io.BufferedReader) -> Stream:
-    """A stream on top of `raw`, compressed or not as its first bytes say."""
-    head = raw.peek(6)[:6]
+class Counted(io.RawIOBase):
+    """The bytes of a file, and how many of them have been read."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw, self.count = raw, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        got = self._raw.readinto1(buffer)
+        self.count += got
+        return got
+
+
+def decompressed(raw: io.BufferedReader) -> tuple[Stream, Counted | None]:
+    """A stream on top of `raw`, as its first bytes say; if it is compressed, with a count."""
+    head, below = raw.peek(6)[:6], Counted(raw)
     if head.startswith(b"BZh"):
-        return bz2.open(raw, "rb")
+        return bz2.open(io.BufferedReader(below), "rb"), below
     if head.startswith(b"\x1f\x8b"):
-        return gzip.open(raw, "rb")
+        return gzip.open(io.BufferedReader(below), "rb"), below
     if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open(raw, "rb")
-    return raw
+        return lzma.open(io.BufferedReader(below), "rb"), below
+    return raw, None
 
 
 def pieces(
@@ -86,7 +104,7 @@ def pieces(
 ) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, whole lines). `at_once`: as soon as there are any."""
     read = stream.read1 if at_once else stream.read
-    line, rest = 1, b""
+    line, rest, waiting = 1, list[bytes](), 0
     while True:
         try:
             got = read(size)
@@ -96,14 +114,23 @@ def pieces(
             ) from None
         if not got:
             break
-        text = rest + got
-        end = text.rfind(b"\n") + 1
+        if b"\0" in got:
+            at = line + got.count(b"\n", 0, got.index(b"\0"))
+            raise DataError(f"{name}, line {at}: there is a NUL byte. It is not LIBSVM text.")
+        end = got.rfind(b"\n") + 1
         if end:
-            yield line, text[:end]
-            line += text.count(b"\n", 0, end)
-        rest = text[end:]
-    if rest:
-        yield line, rest
+            text = b"".join((*rest, got[:end]))
+            yield line, text
+            line += text.count(b"\n")
+            rest, waiting = [], 0
+        rest.append(got[end:])  # joined once: a long line would be copied for each piece
+        waiting += len(got) - end
+        if waiting > LINE:
+            raise DataError(
+                f"{name}, line {line} has more than {LINE:,} bytes. It is not LIBSVM text."
+            )
+    if waiting:
+        yield line, b"".join(rest)
 
 
 class Parser:
@@ -152,8 +179,19 @@ class Parser:
 
 def read(raw: io.BufferedReader, name: str) -> Parsed:
     """All rows of an opened file."""
-    parser, text = Parser(name), pieces(decompressed(raw), name)
-    parts = [rows for piece in text if (rows := parser(*piece)) is not None]
+    stream, below = decompressed(raw)
+    parser, parts, expanded = Parser(name), list[Parsed](), 0
+    for line, text in pieces(stream, name):
+        rows = parser(line, text)
+        expanded += len(text)
+        if rows is not None:
+            parts.append(rows)
+            expanded += sum(a.nbytes for a in (rows.data, rows.indices, rows.indptr, rows.y))
+        if below is not None and expanded > RATIO * below.count + FREE:
+            raise DataError(
+                f"{name}: its first {below.count:,} bytes expand to more than {expanded:,}. If "
+                "that is meant, decompress it first."
+            )
     if not parts:
         raise DataError(f"{name} has no samples: expected lines such as `1 3:0.5 17:1`.")
     return join(parts)
@@ -164,7 +202,7 @@ def batches(
 ) -> Iterator[sp.csr_array]:
     """Rows as CSR arrays, a piece at a time, for whoever knows the number of features."""
     parser = Parser(name)
-    for line, text in pieces(decompressed(raw), name, size=BATCH, at_once=at_once):
+    for line, text in pieces(decompressed(raw)[0], name, size=BATCH, at_once=at_once):
         rows = parser(line, text)
         if rows is None:
             continue
@@ -235,7 +273,12 @@ def _is_number(token: bytes) -> bool:
 
 
 def _no_label(word: str) -> bool:
-    return ":" in word or "," in word
+    return ":" in word or "," in word or not _is_text(word)
+
+
+def _is_text(word: str) -> bool:
+    """Whether it was UTF-8 without control characters: other files are taken for words else."""
+    return word.isprintable() and "\ufffd" not in word
 
 
 def _split_labels(text: bytes) -> tuple[list[str], bytes]:
@@ -253,11 +296,14 @@ def _split_labels(text: bytes) -> tuple[list[str], bytes]:
 def _row_fault(tokens: list[bytes], words: bool) -> str:
     """What is wrong with a line, or ""."""
     label, *pairs = (token.decode("utf-8", "replace") for token in tokens)
+    whole, label = label, label if len(label) <= 40 else f"{label[:40]}..."
     if ":" in label:
         return f"it begins with {label!r} and not with a label; put one first, 0 if unknown."
+    if not _is_text(label):
+        return f"it begins with {label[:40]!r}, which is no text."
     if "," in label:
         return f"{label!r} is not one label; many labels a sample, and CSV, are not supported."
-    if not words and not (_is_number(tokens[0]) and math.isfinite(float(label))):
+    if not words and not (_is_number(tokens[0]) and math.isfinite(float(whole))):
         return f"the label {label!r} is not a finite number, as the first label is."
     last = -1
     for pair in pairs:

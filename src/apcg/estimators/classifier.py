@@ -35,6 +35,21 @@ def _has_probabilities(estimator: Classifier) -> bool:
     raise AttributeError(f"probabilities are for loss='logistic', and loss is {loss!r}.")
 
 
+def _classes(labels: Array) -> tuple[Array, Index]:
+    """The classes in order, and the number of each label's class.
+
+    Two whole numbers, as most labels are, take no sort and no look at what kind of labels it is.
+    """
+    if labels.dtype.kind in "biuf":
+        two = np.array([labels.min(), labels.max()])
+        codes = labels == two[1]
+        if two[0] < two[1] and np.all(two == np.floor(two)) and np.all(codes | (labels == two[0])):
+            return two, codes.astype(np.intp)
+    check_classification_targets(labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    return classes, numbers
+
+
 class Classifier(LinearClassifierMixin, Linear):
     """What `APCGClassifier` and its CV form share."""
 
@@ -44,8 +59,7 @@ class Classifier(LinearClassifierMixin, Linear):
         """X, the classes, the number of each sample's class, and weights or None."""
         check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
-        check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes, codes = _classes(labels)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
@@ -143,7 +157,7 @@ class Classifier(LinearClassifierMixin, Linear):
         base: ERM | None,
     ) -> Plan:
         """One problem over all classes."""
-        if base is not None and base.K != len(classes):  # a class is not in this fold
+        if base is not None and len(classes) != base.K:  # a class is not in this fold
             base = None
         problem = self._problem(X, codes, weights, loss, alpha, base)
         mode = "multinomial" if isinstance(loss, losses.Multinomial) else "crammer_singer"
@@ -159,6 +173,19 @@ class Classifier(LinearClassifierMixin, Linear):
             }
 
         return Plan([problem], [f"all {len(classes)} classes"], describe)
+
+    def _scores(
+        self, X: Stored, y: Array, W: Array, b: Array, sample_weight: Vector | None = None
+    ) -> Vector:
+        """The accuracy on valid data of the one model that W and b are."""
+        z = X @ W.T + b
+        found = self.classes_[z.argmax(axis=1) if len(W) > 1 else (z[:, 0] > 0).astype(int)]
+        return np.array([np.average(found == y, weights=sample_weight)])
+
+    @staticmethod
+    def _scorable(y: Array, sample_weight: Vector | None = None) -> bool:
+        """Whether `_scores` are numbers."""
+        return len(y) > 0 if sample_weight is None else bool(np.any(sample_weight > 0))
 
     def decision_function(self, X: MatrixLike) -> Array:
         """a' w + b for each sample, and for each class if there are more than two.
@@ -264,7 +291,7 @@ class APCGClassifier(Classifier):
     random_state : int, RandomState, Generator or None, default=None
         The order of the coordinates. An integer gives the same result every time.
     verbose : int, default=0
-        1 shows a progress bar on a terminal.
+        1 says what "auto" chose and why, and shows a progress bar on a terminal.
     n_jobs : int, default=None
         Threads for the problems of more than two classes. The result is the same.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
@@ -23,6 +25,7 @@ from ..result import Solution
 from .progress import CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)
+Result = TypeVar("Result")
 
 
 def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Loss:
@@ -99,17 +102,17 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
         plan.share()
-        seeds = check.generator(self.random_state).integers(2**31, size=len(plan.problems))
+        rng = check.generator(self.random_state)
         options = self._options() | {"verbose": self.verbose}
         tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
-        describe = plan.describe if len(plan.problems) == 1 else None
-        run = Parallel(n_jobs=getattr(self, "n_jobs", None), require="sharedmem")
-        return list(
-            run(
-                delayed(_solve)(p, start, int(seed), t, describe, options)
-                for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
-            )
-        )
+        if len(plan.problems) == 1:
+            return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
+        seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
+        calls = [
+            partial(_solve, p, start, seed, t, None, options)
+            for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
+        ]
+        return in_threads(calls, getattr(self, "n_jobs", None))
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""
@@ -187,12 +190,20 @@ def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
     return Start(problem.into_domain(x), w, b if problem.intercept else 0.0)
 
 
+def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
+    """What the calls return; without threads if one is all there are, for a pool costs time."""
+    if effective_n_jobs(n_jobs) == 1:
+        return [call() for call in calls]
+    run = Parallel(n_jobs=n_jobs, require="sharedmem")
+    return list(run(delayed(call)() for call in calls))
+
+
 def _dense(coef: Any) -> Any:
     return coef.toarray() if check.is_sparse(coef) else coef
 
 
 def _solve(
-    problem: ERM, start: Start | None, seed: int, task: Task, describe: Any, options: Any
+    problem: ERM, start: Start | None, seed: Any, task: Task, describe: Any, options: Any
 ) -> Solution:
     """One solve; if there are callbacks to tell, each pass is a subtask, and looked at."""
     if not task:

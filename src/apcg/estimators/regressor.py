@@ -70,6 +70,21 @@ class Regressor(RegressorMixin, Linear):
         return Plan([problem], ["regression"], describe, offset if problem.K > 1 else float(
             np.ravel(offset)[0]))  # fmt: skip
 
+    def _scores(
+        self, X: Stored, y: Vector, W: Array, b: Array, sample_weight: Vector | None = None
+    ) -> Vector:
+        """R^2 on valid data for each row of W and entry of b."""
+        s = np.ones(y.size) if sample_weight is None else sample_weight
+        off, spread = (X @ W.T + b) - y[:, None], y - (s @ y) / s.sum()
+        scores: Vector = 1 - (s @ off**2) / (s @ spread**2)
+        return scores
+
+    @staticmethod
+    def _scorable(y: Vector, sample_weight: Vector | None = None) -> bool:
+        """Whether `_scores` are numbers; for all else scikit-learn has rules and warnings."""
+        kept = y if sample_weight is None else y[sample_weight > 0]
+        return bool(kept.size > 1 and kept.min() < kept.max())
+
     def predict(self, X: MatrixLike) -> Vector:
         """The predictions X w + b.
 
@@ -133,7 +148,7 @@ class APCGRegressor(Regressor):
     random_state : int, RandomState, Generator or None, default=None
         The order of the coordinates. An integer gives the same result every time.
     verbose : int, default=0
-        1 shows a progress bar on a terminal.
+        1 says what "auto" chose and why, and shows a progress bar on a terminal.
 
     Attributes
     ----------

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -28,15 +29,16 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.parallel import Parallel, delayed
 
 from .. import _validation as check
 from .._solve import solve
 from .._validation import Vector
 from ..erm import ERM
+from ..methods.rows import Rows
 from ..points import Start
 from ..result import Solution
-from .linear import Linear, Plan, start_at
+from . import ridge
+from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
 EARLY, PATH, MIDDLE = 1e-2, 1e-3, 1e-4
@@ -50,7 +52,7 @@ class Fold:
     test: tuple[Any, Any]
     scored: dict[str, Any]  # goes to the scorer
     scorer: Any
-    model: Any  # a copy of the estimator, to be scored
+    model: Any  # a copy of the estimator, to be scored; it scores itself if `scorer` is None
     rng: np.random.Generator
     options: dict[str, Any]
     answers: dict[int, list[Solution]] = field(default_factory=dict)
@@ -117,8 +119,12 @@ class Fold:
         self.changes[k] = abs(self.scores[k] - first)
 
     def _score(self, answers: Any) -> float:
-        self.model.__dict__.update(self.plan.describe(answers))
-        return float(self.scorer(self.model, *self.test, **self.scored))
+        known = self.plan.describe(answers)
+        self.model.__dict__.update(known)
+        if self.scorer is not None:
+            return float(self.scorer(self.model, *self.test, **self.scored))
+        W, b = np.atleast_2d(known["coef_"]), known["intercept_"]
+        return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
 
 def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | None:
@@ -126,10 +132,11 @@ def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | 
     if not known:
         return None
     last, before = known[-1], known[0]
-    x = last.x + ahead * (last.x - before.x)
-    return start_at(
-        problem, last.w, last.intercept + ahead * (last.intercept - before.intercept), x
+    w, b, x = (
+        getattr(last, part) + ahead * (getattr(last, part) - getattr(before, part))
+        for part in ("w", "intercept", "x")
     )
+    return start_at(problem, w if problem.g.is_l2 else last.w, b, x)
 
 
 class Search(Linear):
@@ -149,18 +156,22 @@ class Search(Linear):
         """Cross-validate over the alphas, and fit with the best; `target` is for `_plan`."""
         grid = self._grid()
         cv = check_cv(self._n_folds(y), y, classifier=is_classifier(self))
-        scorer = self._scorer()
+        scorer = None if self.scoring is None else self._scorer()
         split, scored = self._routed(scorer, weights, params)
         plan = self._plan(X, *target, weights, float(grid[0]))
         plan.share()
         parts = list(cv.split(X, y, **split))
+        if not parts:
+            raise ValueError(f"cv gives no split, got {self.cv!r}; give a number of folds, say 5.")
         task = Task.root(self, len(parts) + len(plan.problems), X, y, weights)
-        seeds = check.generator(self.random_state).integers(2**31, size=len(parts))
-        folds = [
-            self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
-            for part, seed in zip(parts, seeds, strict=True)
-        ]
-        best = self._race(folds, grid, task)
+        best = None if task else self._ridge(plan, parts, y, weights, grid, scored)
+        if best is None:
+            seeds = check.generator(self.random_state).integers(2**31, size=len(parts))
+            folds = [
+                self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
+                for part, seed in zip(parts, seeds, strict=True)
+            ]
+            best = self._race(folds, grid, task)
         self.alpha_, self.best_score_ = float(grid[best]), float(np.mean(self.scores_[best]))
         plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
         # from zero, so that it is the same as a fit with this alpha
@@ -170,9 +181,9 @@ class Search(Linear):
         """The number of the best alpha."""
         tol = self._options()["tol"]
         levels = [t for t in (PATH, MIDDLE) if t > tol] + [tol]
-        run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         tasks = [task.subtask(f"fold {k}", grid.size) for k in range(len(folds))]
-        folds = run(delayed(f.walk)(grid, levels[0], t) for f, t in zip(folds, tasks, strict=True))
+        walks = [partial(f.walk, grid, levels[0], t) for f, t in zip(folds, tasks, strict=True)]
+        folds = in_threads(walks, self.n_jobs)
         running = np.arange(grid.size)
         for level in levels[1:]:
             scores, changes = _table(folds, "scores"), _table(folds, "changes")
@@ -181,7 +192,9 @@ class Search(Linear):
             running = np.flatnonzero(mean + slack >= np.max(mean - slack) - 1e-12)
             if running.size == 1:
                 break
-            folds = run(delayed(f.refine)(grid, running, level) for f in folds)
+            folds = in_threads(
+                [partial(f.refine, grid, running, level) for f in folds], self.n_jobs
+            )
         self.alphas_ = grid
         self.scores_, self.n_iter_path_ = _table(folds, "scores"), _table(folds, "passes")
         return int(running[np.argmax(_mean(self.scores_[running]))])
@@ -205,9 +218,41 @@ class Search(Linear):
         base = whole.problems[0]
         plan = self._plan(X, *self._part(target, train), kept, base.alpha, base)
         scored = {k: v if v is None else _safe_indexing(v, test) for k, v in scored.items()}
-        held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+        held_out = X[test], y[test]
         rng = np.random.default_rng(seed)
+        if scorer is None and not self._scores_itself(held_out[1], scored):
+            scorer = self._scorer()
         return Fold(plan, held_out, scored, scorer, copy(self), rng, self._options())
+
+    def _scores_itself(self, y: Any, scored: dict[str, Any]) -> bool:
+        """Whether `_scores` will do: scikit-learn's scorers check everything again."""
+        known = self.scoring is None and set(scored) <= {"sample_weight"}
+        return bool(known and self._scorable(y, **scored))
+
+    def _ridge(
+        self, plan: Plan, parts: Any, y: Any, weights: Any, grid: Vector, scored: dict[str, Any]
+    ) -> int | None:
+        """The number of the best alpha of a ridge regression; None if it is not one."""
+        if self.method != "auto" or not ridge.applies(plan.problems):
+            return None
+        if weights is not None and not all(weights[train].any() for train, _ in parts):
+            return None
+        tested = [{k: _safe_indexing(v, test) for k, v in scored.items()} for _, test in parts]
+        if not all(
+            self._scores_itself(y[test], t) for (_, test), t in zip(parts, tested, strict=True)
+        ):
+            return None
+        X = plan.problems[0].samples.stored
+        rows = Rows.of(plan.problems[0])
+        found = (ridge.optima(rows, train, weights, grid) for train, _ in parts)
+        self.scores_ = np.transpose(
+            [
+                self._scores(X[test], y[test], W, b + plan.offset, **t)
+                for (W, b), (_, test), t in zip(found, parts, tested, strict=True)
+            ]
+        )
+        self.alphas_, self.n_iter_path_ = grid, np.ones(self.scores_.shape, dtype=int)
+        return int(np.argmax(_mean(self.scores_)))
 
     def _part(self, target: tuple[Any, ...], train: Any) -> tuple[Any, ...]:
         """What `_plan` takes for a fold with these samples."""
@@ -228,14 +273,19 @@ class Search(Linear):
     def _routed(
         self, scorer: Any, weights: Vector | None, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What goes to the splitter, and what to the scorer: without routing, the weights."""
+        """What goes to the splitter, and what to the scorer: without routing, the weights.
+
+        `scorer` is None for the default, which takes weights.
+        """
         _raise_for_params(params, self, "fit")
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weights, **params)
             return dict(routed.splitter.split), dict(routed.scorer.score)
-        own = getattr(scorer, "_accept_sample_weight", None)
-        accepts = own() if own else "sample_weight" in signature(scorer).parameters
-        return {}, {"sample_weight": weights} if accepts and weights is not None else {}
+        accepts = weights is not None
+        if accepts and scorer is not None:
+            own = getattr(scorer, "_accept_sample_weight", None)
+            accepts = own() if own else "sample_weight" in signature(scorer).parameters
+        return {}, {"sample_weight": weights} if accepts else {}
 
     def get_metadata_routing(self) -> Any:
         """Who gets what: this estimator, its splitter and its scorer."""

@@ -31,7 +31,7 @@ import numpy as np
 
 from .._validation import Vector
 from ..erm import ERM
-from ..points import Start
+from ..points import Certificate, Point, Start
 from . import costs
 from .base import SMOOTH_LOSS, Needs, Target
 from .full import FullRun, Predicted, start_vector
@@ -83,6 +83,16 @@ class AFG:
         if restart:
             self._far, self.gamma = new, self.L
         return passes
+
+    def with_zeros(self, found: Certificate) -> Point:
+        """w with zeros where a proximal gradient step from it has them: w is an average of such."""
+        w, d = found.w, found.w.shape[0]
+        if self.problem.d > d:
+            w = np.concatenate([w, np.asarray(found.b)[None]])
+        gradient, _ = self._smooth(Predicted(w, self.problem.samples.tdot(w)))
+        step = self._prox(w - gradient / self.L, 1 / self.L).w
+        put = np.where(step == 0, 0.0, w)[:d]
+        return Point(w=put, x=found.x, b=found.b)
 
     def _alpha(self) -> float:
         d = self.gamma - self.mu

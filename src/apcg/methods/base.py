@@ -78,10 +78,12 @@ class Run(Protocol):
         have drifted: compute them anew.
 
         A run may have more, for what is recorded: `mu` and `restarts`, `side` ("dual" or "primal",
-        what it is at work on), and `stuck`, true once it cannot get any further, which ends the
-        run. And it may have `finish(certificate, converged)`: called once after the run, with what
-        was found. It returns a `Point` that may be better in some way (exact zeros, more digits),
-        or None; the point is taken if its gap is as good.
+        what it is at work on), `at_work` (of a plan: the name of the method at work), `notes` (what
+        was chosen and why: a list of sentences that grows, and that `verbose` shows), and `stuck`,
+        true once it cannot get any further, which ends the run. And it may have
+        `finish(certificate, converged)`: called once after the run, with what was found. It returns
+        a `Point` that may be better in some way (exact zeros, more digits), or None; the point is
+        taken if its gap is as good.
         """
 
 

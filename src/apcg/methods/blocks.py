@@ -16,7 +16,7 @@ import numpy as np
 
 from .._kernels import blocks as kernel
 from .._kernels import outputs
-from .._validation import Index, Matrix, Vector
+from .._validation import Index, Matrix, Vector, number
 from ..erm import ERM
 from ..erm_outputs import Outputs
 from ..points import Certificate, Point, Start
@@ -322,8 +322,9 @@ class BlockSDCA:
 
 @dataclass(frozen=True)
 class BlockAPCG:
-    """Algorithm 5 over blocks, with the mu of Theorem 2 all along."""
+    """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
 
+    mu: float | None = None
     tuning: Tuning = Tuning()
     name: ClassVar[str] = "apcg"
     needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
@@ -333,7 +334,8 @@ class BlockAPCG:
         """Begin at x, or at what fits w, or at zero."""
         setup = Setup(_start(problem, at), self.tuning)
         without = ("visits", "shrinking", "settling")
-        return BlockRun(setup, without, at, target, rng, fixed_mu=problem.mu)
+        mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
+        return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,14 @@ class Coordinates:
         p = self.problem
         if math.isfinite(self.form.psi_value(start)) and not np.any(start[left_out]):
             return
-        where = "dual feasible" if p.dual_form else "within the bounds of the penalty"
+        if not p.dual_form:
+            raise ValueError(
+                f"x0 must be within the bounds of the penalty {p.penalty} (and w >= 0 if it is "
+                "positive), and is not; its entries are those of w."
+            )
         raise ValueError(
-            f"x0 must be {where}: phi* or the penalty is infinite at it. Dual variables of "
-            f"loss {p.loss.name!r} are in {p.loss.domain}, times their weights."
+            "x0 must be dual feasible: phi* is infinite at it. Dual variables of loss "
+            f"{p.loss.name!r} are in {p.loss.domain}, times their weights."
         )
 
 
@@ -211,9 +215,12 @@ class CoordinateRun:
 
 
 def with_zeros(problem: ERM, found: Certificate, rng: np.random.Generator) -> Point:
-    """w after one pass of coordinate descent on the primal form."""
+    """w with zeros where its prox step has them, after one pass of coordinate descent.
+
+    The pass alone moves what is small by a little, and puts to zero what is next to it.
+    """
     form = problem.form
-    x = np.append(found.w, found.b) if problem.intercept else found.w.copy()
+    x = form.with_zeros(np.append(found.w, found.b) if problem.intercept else found.w)
     order = rng.permutation(np.flatnonzero(form.L > 0))
     run_plain(*form.f.columns.arrays, form.model(), x, form.f.rows(x), order)
     return Point(w=x[: problem.d])

@@ -23,6 +23,10 @@ class Rates:
     step_nonzero: float = 4.0
     #: a coordinate step, besides its numbers
     step: float = 40.0
+    #: a number of a coordinate step on a dense row
+    step_dense: float = 0.8
+    #: a multiply-add of the inner products of dense rows, by BLAS
+    product_dense: float = 0.08
     #: a stored number of a product with X or its transpose
     product_nonzero: float = 1.5
     #: a multiply-add of the Gram matrix of sparse rows
@@ -33,8 +37,9 @@ class Rates:
     vector_entry: float = 3.0
     #: an evaluation of a loss and its conjugate
     loss: float = 15.0
-    #: a row in a step of the interior point method, besides its numbers
-    interior_row: float = 60.0
+    #: a row in a step of the interior point method, besides its numbers, and a number of it
+    interior_row: float = 55.0
+    interior_number: float = 6.0
     #: a sweep of the dual methods that `auto` takes, besides its steps: Python, a kernel call
     call: float = 50_000.0
     #: a look, besides all that: Python
@@ -42,13 +47,23 @@ class Rates:
 
 
 RATES = Rates()
-#: Steps of an interior point run: 14 to 54 on all rows of a9a and covtype, 8 to 16 on those kept.
+#: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
 INTERIOR_STEPS = 30
 
 
 def sweep(problem: ERM) -> float:
     """One pass of a coordinate method."""
     return RATES.step_nonzero * problem.samples.nnz + RATES.step * problem.n_samples
+
+
+def dense_sweep(problem: ERM) -> float:
+    """One pass of a coordinate method over dense rows."""
+    return (RATES.step_dense * problem.d + RATES.step) * problem.n_samples
+
+
+def inner_products(problem: ERM) -> float:
+    """X X' of dense rows."""
+    return RATES.product_dense * 0.5 * problem.n_samples**2 * problem.d
 
 
 def look(problem: ERM) -> float:
@@ -60,7 +75,10 @@ def look(problem: ERM) -> float:
 
 def gram_entries(problem: ERM) -> float:
     """Multiply-adds of X' D X: the pairs of stored numbers in a row."""
-    lengths = problem.samples.lengths
+    X = problem.samples
+    if X.arrays[2].size == 0:  # dense: all are as long
+        return 0.5 * X.nnz * (problem.d + 1)
+    lengths = X.lengths
     return 0.5 * float(np.sum(lengths * (lengths + 1)))
 
 
@@ -70,12 +88,12 @@ def in_passes(problem: ERM, entries: float) -> float:
 
 
 def interior(problem: ERM, rows: Index) -> float:
-    """A run of the interior point method on some of the rows, of about 30 steps."""
+    """A run of the interior point method on some of the rows."""
     each = problem.samples.lengths[rows]
     gram = RATES.gram_entry * 0.5 * float(np.sum(each * (each + 1)))
     factor = RATES.cholesky_entry * problem.d**3 / 6
-    vectors = 10 * float(np.sum(each)) + RATES.interior_row * rows.size
-    return INTERIOR_STEPS * (gram + factor + vectors)
+    vectors = RATES.interior_number * float(np.sum(each)) + RATES.interior_row * rows.size
+    return INTERIOR_STEPS * (gram + factor + vectors + 2 * RATES.call)
 
 
 def newton_step(problem: ERM) -> float:

@@ -71,10 +71,11 @@ class FullRun:
         """Nothing is steered by looks."""
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
-        """With L1, one pass of coordinate descent, for exact zeros."""
-        if self.problem.dual_form or not self.problem.separable or self.problem.K > 1:
-            return None
-        return with_zeros(self.problem, certificate, self._rng)
+        """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
+        if not self.problem.dual_form and self.problem.separable and self.problem.K == 1:
+            return with_zeros(self.problem, certificate, self._rng)
+        put = getattr(self.iterate, "with_zeros", None)
+        return None if put is None or self.problem.g.is_quadratic else put(certificate)
 
 
 def start_vector(problem: ERM, at: Start) -> Vector:
@@ -86,5 +87,5 @@ def start_vector(problem: ERM, at: Start) -> Vector:
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
         b = problem._best_intercept(problem.samples.tdot(start)) if at.b is None else at.b
-        start = np.concatenate([start, np.atleast_1d(b)[None] if problem.K > 1 else [b]])
+        start = np.concatenate([start, np.asarray(b)[None]])
     return start

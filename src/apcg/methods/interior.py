@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._kernels import interior as kernel
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
 from ..losses import EpsilonInsensitive, Hinge
@@ -109,17 +110,31 @@ class InteriorRun:
             rows = rows.sample(free, np.ones(free.size))
         self._rows, self._ridge = rows, problem.n * rows.ridge
         self._least = np.where(self._ridge > 0, self._ridge, self._tuning.least_curvature)
-        self._s = np.broadcast_to(rows.weights, rows.n)
-        self._g, self._h = _pieces(problem, rows)
-        self._begin()
+        self._begin(*_pieces(problem, rows))
         self._cost, self._counted = 0.0, 0
 
-    def _begin(self) -> None:
+    def _begin(self, g: Matrix, h: Matrix) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
-        self._w, self._z = np.zeros(self._rows.size), np.zeros(self._rows.n)
-        self._a = np.broadcast_to(0.5 * self._s, self._h.shape).copy()
-        self._room = self._a.copy()  # s - a, which has more digits than the difference
-        self._xi, self._sigma = np.maximum(self._h, 0.0) + 1.0, np.maximum(-self._h, 0.0) + 1.0
+        rows = self._rows
+        self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
+        self._w, self._g = np.zeros(rows.size), g
+        self._a = np.broadcast_to(0.5 * self._s, h.shape).copy()
+        room = self._a.copy()  # s - a, which has more digits than the difference
+        xi, sigma = np.maximum(h, 0.0) + 1.0, np.maximum(-h, 0.0) + 1.0
+        self._at = kernel.Pieces(
+            self._a.reshape(-1),
+            room.reshape(-1),
+            sigma.reshape(-1),
+            xi.reshape(-1),
+            np.zeros(rows.n),
+            g.reshape(-1),
+            h.reshape(-1),
+            self._s,
+            np.empty((6, h.size)),
+        )
+        self._weight, self._pull = np.empty(rows.n), np.empty(rows.n)
+        self._short = self._computed_short()
+        self._weigh()
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -154,80 +169,58 @@ class InteriorRun:
 
     def _passes(self) -> bool:
         """Whether mu, and what is left of the other conditions, are small enough."""
-        d, short = self._rows.d, self._short()
-        value = float(np.sum(self._s * np.maximum(self._h - self._g * self._z, 0.0)))
-        value += 0.5 * float(np.dot(self._ridge, self._w * self._w))
+        if not self._enough():
+            return False
+        self._short = self._computed_short()  # what is kept of it has rounding errors
+        return self._enough()
+
+    def _enough(self) -> bool:
+        d, short = self._rows.d, self._short
+        value = self._loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
         wanted = max(self._aim, self._tuning.finest) * value
         off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
         if self._problem.intercept and abs(short[-1]) > self._tuning.balance * wanted:
             return False
-        return self._mu() * 2 * self._a.size + off <= self._tuning.enough * wanted
+        return self._products + off <= self._tuning.enough * wanted
 
-    def _mu(self) -> float:
-        """The mean of a sigma and (s - a) xi."""
-        return float(np.mean(self._a * self._sigma + self._room * self._xi)) / 2
+    def _weigh(self) -> None:
+        """What a step begins with: the rows' weights 1/theta, and sums."""
+        self._products, self._loss, self._most = kernel.weigh(self._at, self._weight, self._pull)
+        self.stuck = self.stuck or not math.isfinite(self._most)
 
-    def _short(self) -> Vector:
+    def _computed_short(self) -> Vector:
         """lambda n b w - X' g a, less the rows that are fixed."""
-        return self._ridge * self._w - self._rows.combine(self._signed(self._a)) - self._fixed
-
-    def _signed(self, pieces: Matrix) -> Vector:
-        """sum over the pieces of g times them, a row of X each."""
-        return np.ascontiguousarray((self._g * pieces).sum(axis=0))
+        signed = np.ascontiguousarray((self._g * self._a).sum(axis=0))
+        return self._ridge * self._w - self._rows.combine(signed) - self._fixed
 
     # ---- a step ---------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        room = self._room
-        theta = self._sigma / self._a + self._xi / room
-        if not (np.isfinite(theta).all() and theta.all()):
-            self.stuck = True
-            return
-        made = self._factor((1 / theta).sum(axis=0))
-        short, miss = self._short(), self._h - self._g * self._z - self._xi + self._sigma
-        mu = self._mu()
-
-        def solve(low: Matrix, high: Matrix) -> tuple[Vector, Vector, Matrix, Matrix, Matrix]:
-            """The step for a sigma to change by `low` and (s - a) xi by `high`, to first order."""
-            rhs = miss + low / self._a - high / room
-            dw = made.solve(self._rows.combine(self._signed(rhs / theta)) - short)
-            dz = self._rows.margins(dw)
-            da = (rhs - self._g * dz) / theta
-            dsigma, dxi = (low - self._sigma * da) / self._a, (high + self._xi * da) / room
-            return dw, dz, da, dsigma, dxi
-
-        low, high = -self._a * self._sigma, -room * self._xi
-        _, _, da, dsigma, dxi = solve(low, high)
-        t = self._longest(da, dsigma, dxi, 1.0)
-        after = (self._a + t * da) * (self._sigma + t * dsigma)
-        after = after + (room - t * da) * (self._xi + t * dxi)
-        centre = mu * (max(float(np.mean(after)) / 2, 0.0) / mu) ** 3
-        dw, dz, da, dsigma, dxi = solve(low + centre - da * dsigma, high + centre + da * dxi)
-        t = self._longest(da, dsigma, dxi, self._tuning.part)
-        self._cost += 2.5
+        rows, at, count = self._rows, self._at, 2 * self._a.size
+        made = self._factor(self._weight)
+        dw = made.solve(rows.combine(self._pull) - self._short)
+        pair = np.zeros((rows.size, 2))
+        fastest, linear, square = kernel.predict(*rows.shape, dw, at, pair.reshape(-1))
+        t, mu = _step_length(fastest, 1.0), self._products / count
+        after = max(self._products + t * (linear + t * square), 0.0) / count
+        centre = mu * (after / mu) ** 3
+        dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
+        pull = np.zeros(rows.size)
+        fastest = kernel.correct(*rows.shape, dw, centre, at, pull)
+        t = _step_length(fastest, self._tuning.part)
+        self._cost += 2.0
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
             self.stuck = True
             return
-        self._w, self._z = self._w + t * dw, self._z + t * dz
-        self._a += t * da
-        self._room -= t * da
-        self._sigma += t * dsigma
-        self._xi += t * dxi
-
-    def _longest(self, da: Matrix, dsigma: Matrix, dxi: Matrix, part: float) -> float:
-        """At most 1, and `part` of the way to where the first of all becomes zero."""
-        fastest = max(
-            float(np.max(-da / self._a)),
-            float(np.max(da / self._room)),
-            float(np.max(-dsigma / self._sigma)),
-            float(np.max(-dxi / self._xi)),
-        )
-        return 1.0 if fastest <= part else part / fastest
+        kernel.move(at, t)
+        self._w = self._w + t * dw
+        self._short = self._short + t * (self._ridge * dw - pull)
+        self._weigh()
 
     def _factor(self, weight: Vector) -> Factor:
         """Of lambda n diag(b) + X' diag(weight) X."""
-        weight = np.where(weight < self._tuning.skip * weight.max(), 0.0, weight)
+        weight = np.where(weight < self._tuning.skip * self._most, 0.0, weight)
         H = self._rows.gram(weight)
         H.ravel()[:: len(H) + 1] += self._least
         share = self._rows.gram_madds * np.count_nonzero(weight) / max(self._rows.n, 1)
@@ -236,10 +229,15 @@ class InteriorRun:
         return Factor(H)
 
 
+def _step_length(fastest: float, part: float) -> float:
+    """At most 1, and `part` of the way to where the first of all becomes zero."""
+    return 1.0 if fastest <= part else part / fastest
+
+
 def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
     """g and h of the pieces max(0, h - g z) of the loss."""
     if isinstance(problem.loss, Hinge):
-        return rows.y[None, :], np.ones((1, rows.n))
+        return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))
     epsilon = float(problem.loss.theta[1])
     one = np.ones(rows.n)
     return np.stack([one, -one]), np.stack([rows.y - epsilon, -rows.y - epsilon])

@@ -29,6 +29,7 @@ from .._kernels import lean as kernel
 from .._validation import Index, Vector
 from ..erm import ERM
 from ..points import Certificate, Point, Start
+from . import costs
 from .base import Budget, Need, Needs, Target, Work, check_dual_start
 from .lean_momentum import Momentum
 from .lean_setup import PARTS, Setup, Tuning
@@ -44,6 +45,10 @@ KNOWN_LOSS = Need(
     lambda p: f"loss {p.loss.name!r} is neither",
 )
 
+#: Rows of which the order is mixed, in one piece of a kernel call.
+PIECE = 1024
+#: So many looks may fail; after each further one the next waits twice as long, in sweeps.
+FREE_LOOKS, MOST_WAIT = 8, 255
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -106,8 +111,20 @@ class PlainSweeps:
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
         """The rows in the order of the sweep's list, and its blocks."""
         length = self.setup.block(keep.size, self.split)
+        if self.setup.tall and length > 1:
+            return self._mixed(keep, length, rng)
         begin = length * rng.permutation(-(-keep.size // length))
         return keep.copy(), (begin, np.minimum(begin + length, keep.size))
+
+    def _mixed(
+        self, keep: Index, length: int, rng: np.random.Generator
+    ) -> tuple[Index, tuple[Index, ...]]:
+        """The same with the rows of each block in random order, one order for all blocks."""
+        count = keep.size // length
+        whole = keep[: count * length].reshape(count, length)[rng.permutation(count)]
+        listed = np.concatenate([whole[:, rng.permutation(length)].ravel(), keep[whole.size :]])
+        begin = np.arange(0, keep.size, PIECE)
+        return listed, (begin, np.minimum(begin + PIECE, keep.size))
 
     def call(self, keep: Index, tally: kernel.Tally, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
@@ -147,9 +164,13 @@ class LeanRun:
         self.primal = setup.primal_at_zero()
         self._sure = False
         self._since_look = 0
+        #: sweeps so far, over however few rows, and whole passes
+        self._swept = self._passed = 0
         self._optimism = 1.0
         #: a look is wanted, and none has failed yet
         self._confident = False
+        #: looks that were wanted and did not end the run, and sweeps to wait after the next one
+        self._failed, self._wait = 0, 0
         #: how far b moved in the last two sweeps
         self._moves = (0.0, 0.0)
 
@@ -158,12 +179,14 @@ class LeanRun:
     def advance(self, budget: Budget) -> Work:
         """Sweeps until the estimate says that a look can pass."""
         passes, looked = 0, False
-        while not looked and passes < budget.passes:
+        last = math.inf if budget.sweeps is None else self._swept + budget.sweeps
+        while not looked and passes < budget.passes and self._swept < last:
             if self.keep.size == 0:
                 self._open()
             whole = self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
+            self._passed += more
             if not whole or budget.expired:
                 break
             looked = self._confident = self._look_pays()
@@ -186,6 +209,9 @@ class LeanRun:
         """Rows that were left out and should not be come back."""
         if certificate.exact:
             self.sweeps.refresh()
+        if self._confident:  # where rounding keeps the gap up, the estimate goes on to be low
+            self._failed += 1
+            self._wait = min(2 * self._wait + 1, MOST_WAIT) if self._failed > FREE_LOOKS else 0
         if not certificate.finite or not self.estimates:
             return
         self.primal, self._sure, self._since_look = abs(certificate.primal), True, 0
@@ -199,7 +225,15 @@ class LeanRun:
         """The relative gap as estimated, or None if a look is likely to pass."""
         if self._confident or not self.estimates:
             return None
+        if not self._sure:
+            self._guess_primal(self.estimates[-1])
         return self.estimates[-1] / self.primal if self.primal > 0 else None
+
+    @property
+    def spent(self) -> float:
+        """What all sweeps took, in ns, as `costs` predicts it; one of few rows is a call too."""
+        steps = self._passed + self.tally.count / max(self.setup.work, 1)
+        return steps * costs.sweep(self.setup.problem) + self._swept * costs.RATES.call
 
     @property
     def mu(self) -> float:
@@ -211,8 +245,9 @@ class LeanRun:
     def _sweep(self, budget: Budget) -> bool:
         """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
         tally, setup = self.tally, self.setup
-        if len(self.estimates) >= self.tuning.gather_from:
-            setup.gather(self.keep)
+        t = self.tuning
+        if len(self.estimates) >= (t.gather_from_tall if setup.tall else t.gather_from):
+            self.keep = setup.gather(self.keep, self.rng)
         keep, blocks = self.sweeps.schedule(self.keep, self.rng)
         pieces = 1 + int(setup.work * (keep.size / setup.all.size)) // self.tuning.call
         whole = True
@@ -232,6 +267,7 @@ class LeanRun:
         self.sweeps.after()
         self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
+        self._swept += 1
         if whole:
             self.estimates.append(tally.est / setup.problem.n)
         return whole
@@ -271,7 +307,7 @@ class LeanRun:
 
     def _look_pays(self) -> bool:
         """Whether the estimate is low enough, with P from D where P is not known yet."""
-        if self._since_look <= self.sweeps.pause:
+        if self._since_look <= max(self.sweeps.pause, self._wait):
             return False
         est = self._now()
         if est <= self._wanted() and self.setup.constant:

@@ -26,9 +26,12 @@ class Tuning:
 
     #: consecutive rows that are stepped on one after the other; 8 took 1.1 times longer on text
     block: int = 64
-    #: the same where n >= `tall` d: with 64, covtype at lambda = 1/n was not solved in 300 passes
-    block_tall: int = 8
+    #: the same where n >= `tall` d, where the order within blocks is random too: the same order in
+    #: each sweep takes 1.6 times as many on covtype, and blocks of 8 twice the time of a sweep
+    block_tall: int = 32
     tall: float = 5.0
+    #: rows are short there, and one is fetched into the cache so many steps before its own
+    ahead: int = 4
     #: but at least so many blocks: fewer would leave little to chance
     blocks: int = 64
     #: a look pays when the estimate is below so much of what is asked for ...
@@ -65,6 +68,8 @@ class Tuning:
     gather: float = 0.3
     #: ... after so many sweeps
     gather_from: int = 8
+    #: where n >> d: a copy of all rows takes as long as two or three sweeps, and halves the others
+    gather_from_tall: int = 4
     #: multiply-adds of one call, so that time limits are heard
     call: int = 20_000_000
 
@@ -86,8 +91,10 @@ class Setup:
         bounded = math.isfinite(self.low) or math.isfinite(self.high)
         self.rests = not self.logistic and (bounded or self.epsilon > 0)
         self.arrays = p.samples.arrays
-        #: what the sweeps read: `arrays`, or a copy of the rows that are left
-        self.working = self.arrays
+        self.tall = p.n >= t.tall * p.d
+        #: what the sweeps read, of the data or of a copy of the rows that are left: the numbers,
+        #: their columns, and where each row starts and ends
+        self.working = self.original = (*self.arrays[:2], self.arrays[2][:-1], self.arrays[2][1:])
         self._copied = p.n_samples
         self.scale = 1 / (p.strong_convexity * p.n)
         self.sign = p.y if p.loss.margin else np.ones(p.n_samples)
@@ -116,6 +123,7 @@ class Setup:
             series=t.series,
             enough=t.enough,
             easy=t.easy,
+            ahead=t.ahead if self.tall else 1,
         )
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
         #: the unit of work: nonzeros, and one for each row
@@ -123,24 +131,29 @@ class Setup:
 
     # ---- rows side by side --------------------------------------------------------------------
 
-    def gather(self, keep: Index) -> None:
-        """Copy the rows that are left, if they are few of those that the sweeps read now.
+    def gather(self, keep: Index, rng: np.random.Generator) -> Index:
+        """The rows that are left, copied side by side if they are few of those read now.
 
-        Scattered rows cost twice as much a step as rows side by side. In the copy the others are
-        there as empty rows, so that row numbers stay as they are.
+        Scattered rows cost twice as much a step as rows side by side. Where n >> d they are copied
+        at once, and in random order: neighbours in the data may be alike, and steps on rows that
+        are alike bring little. Gives the rows in the order of the copy.
         """
         t, p = self.tuning, self.problem
-        if self.arrays[2].size == 0 or keep.size >= t.gather * self._copied:
-            return
+        first = self.tall and self.working is self.original
+        if self.arrays[2].size == 0 or not (first or keep.size < t.gather * self._copied):
+            return keep
+        keep = rng.permutation(keep) if self.tall else keep
         rows = p.samples.stored[keep]
-        indptr = np.zeros(p.n_samples + 1, dtype=rows.indptr.dtype)
-        indptr[keep + 1] = np.diff(rows.indptr)
-        self.working = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
+        starts = np.zeros(p.n_samples, dtype=rows.indptr.dtype)
+        ends = starts.copy()
+        starts[keep], ends[keep] = rows.indptr[:-1], rows.indptr[1:]
+        self.working = (rows.data, rows.indices, starts, ends)
         self._copied = keep.size
+        return keep
 
     def release(self) -> None:
         """Read the data itself again: there are rows that the copy lacks."""
-        self.working, self._copied = self.arrays, self.problem.n_samples
+        self.working, self._copied = self.original, self.problem.n_samples
 
     # ---- points -------------------------------------------------------------------------------
 
@@ -221,6 +234,6 @@ class Setup:
 
     def block(self, size: int, split: bool, parts: int = 1) -> int:
         """The length of the blocks of `size` rows; single rows unless `split`."""
-        p, t = self.problem, self.tuning
-        length = t.block_tall if p.n >= t.tall * p.d else t.block
+        t = self.tuning
+        length = t.block_tall if self.tall else t.block
         return max(1, min(length // parts, size // t.blocks)) if split else 1

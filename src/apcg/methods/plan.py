@@ -4,6 +4,7 @@ Which method it starts with follows from the problem:
 
     quadratic penalty, smooth loss, many more samples than features   Newton's method
     quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
+    L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     L1, elastic net, bounds, weights of features                      adaptive coordinate steps
     a penalty that is no sum over features                            AFG
@@ -34,9 +35,11 @@ from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_sta
 from .interior import Interior, InteriorRun
 from .lean import Lean
 from .newton import Newton
+from .newton import Tuning as NewtonTuning
+from .span import Span
 
 #: What can be left out of the plan.
-IDEAS = ("newton", "dual", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
+IDEAS = ("newton", "dual", "span", *dict.fromkeys((*lean_setup.PARTS, *adaptive.IDEAS)))
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -56,6 +59,12 @@ class PlanTuning:
     widest: int = 2000
     #: Squared loss: at once if one Gram matrix costs at most so many passes.
     gram: float = 30.0
+
+    #: Dense samples, fewer than 1/`wide` of the features: in their span, ...
+    wide: float = 2.0
+    #: ... if their inner products cost at most so many passes (squared loss; other losses). A pass
+    #: is n d numbers of `number` ns; a product of the n^2 d/2 takes `product` ns.
+    span: tuple[float, float] = (100.0, 15.0)
 
     #: Steps of a whole run of Newton's method. 5 to 9 on a9a, covtype and one-hot data.
     steps: float = 7.0
@@ -85,6 +94,11 @@ def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
 
+def seconds(ns: float) -> str:
+    """Nanoseconds of the table of costs, in words."""
+    return f"{ns / 1e9:.2g} s" if ns >= 1e9 else f"{ns / 1e6:.2g} ms"
+
+
 class Watch:
     """The gaps seen in the dual, and whether another method would take less time from here.
 
@@ -95,7 +109,9 @@ class Watch:
     def __init__(self, problem: ERM, target: Target, tuning: PlanTuning = PlanTuning()) -> None:
         self.problem, self._tuning, self._max = problem, tuning, target.max_passes
         self._tol = max(target.tol, tuning.finest)
-        self._seen: list[tuple[int, float]] = []
+        self._seen: list[tuple[float, float]] = []
+        #: In words, what the last answer of `leave` was based on.
+        self.why = ""
         self._pass = costs.sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
@@ -114,15 +130,18 @@ class Watch:
         """Passes that take as long as a run of Newton's method; infinite if it does not apply."""
         return self._tuning.steps * self._step / self._pass
 
-    def leave(self, passes: int, gap: float, rows: Index | None = None) -> bool:
+    def leave(
+        self, passes: int, gap: float, rows: Index | None = None, spent: float | None = None
+    ) -> bool:
         """Whether to leave the dual, at a relative gap seen after so many passes.
 
-        `rows` are those that are still stepped on.
+        `rows` are those that are still stepped on, `spent` is what the passes took, in ns.
         """
+        spent = passes * self._pass if spent is None else spent
         possible = self.interior if self._step == math.inf else True
         if not (possible and gap > self._tol):
             return False
-        self._seen.append((passes, math.log(gap)))
+        self._seen.append((spent, math.log(gap)))
         left = self._max - passes
         if self._step == math.inf:
             cost = costs.interior(self.problem, self._all if rows is None else rows)
@@ -133,9 +152,16 @@ class Watch:
                 return False
             cost = self._step * steps
             trusted, margin = self._tuning.earliest * cost, self._tuning.margin
-        if passes * self._pass < trusted:
+        if spent < trusted:
             return False
-        return min(self._passes_left(), left) * self._pass > margin * cost
+        rest, most = self._time_left(), left * self._pass
+        self.why = self._compare(rest, most, cost)
+        return min(rest, most) > margin * cost
+
+    def _compare(self, rest: float, most: float, cost: float) -> str:
+        """In words, what is left here and what the other method takes, in ns."""
+        here = "not within max_epochs" if rest > most else f"{seconds(rest)} left"
+        return f"{here} by the observed rate, {seconds(cost)} predicted"
 
     @property
     def _all(self) -> Index:
@@ -148,12 +174,13 @@ class Watch:
             return most
         return min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
 
-    def _passes_left(self) -> float:
-        passes, gap = self._seen[-1]
-        before = [seen for seen in self._seen if seen[0] <= passes / 2]
+    def _time_left(self) -> float:
+        """By the rate of the later half, in ns."""
+        spent, gap = self._seen[-1]
+        before = [seen for seen in self._seen if seen[0] <= spent / 2]
         if not before or before[-1][1] <= gap:
             return math.inf
-        rate = (before[-1][1] - gap) / (passes - before[-1][0])
+        rate = (before[-1][1] - gap) / (spent - before[-1][0])
         return (gap - math.log(self._tol)) / rate
 
 
@@ -173,41 +200,67 @@ class Auto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
-        first = self.first(problem, at)
+        first, why = self.first(problem, at)
         if first.name == "newton" and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
-        watch = None if "newton" in self.without else Watch(problem, target, self.tuning)
-        polish = target.tol < self.tuning.tight and watch is not None and watch.affordable
-        return PlanRun(problem, run, watch, polish, target, rng)
+        tight = target.tol < self.tuning.tight
+        final = first.name in ("newton", "span") and not tight  # nothing to change over to
+        watch = None
+        if not final and "newton" not in self.without:
+            watch = Watch(problem, target, self.tuning)
+        polish = tight and watch is not None and watch.affordable
+        return PlanRun(problem, run, watch, polish, target, rng, first.name, why)
 
-    def first(self, problem: ERM, at: Start) -> Method:
-        """The method to start with."""
+    def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
+        """The method to start with, and why."""
         if not problem.separable:
-            return AFGMethod()
-        fits = "newton" not in self.without and unmet(Newton(), problem) is None
-        if fits and (at.side == "primal" or self._is_tall(problem)):
-            return Newton()
+            return AFGMethod(), "the penalty is no sum over features"
+        shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
+        smooth = "newton" not in self.without and unmet(Newton(), problem) is None
+        if smooth:
+            if at.side == "primal":
+                return Newton(), "the run before ended in the primal"
+            if why := self._is_tall(problem, shape):
+                return Newton(), why
+        if "span" not in self.without and self._is_wide(problem):
+            return Span(Newton(NewtonTuning(direct=math.inf)) if smooth else self), f"only {shape}"
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
             left_out.add("momentum")  # the interior point method is there for what is slow
+            shape += ", and the interior point method for what is slow"
         lean = Lean(tuple(left_out))
-        if "dual" not in self.without and unmet(lean, problem) is None:
-            return lean
+        need = unmet(lean, problem)
+        if "dual" not in self.without and need is None:
+            return lean, shape
         others = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
-        return AdaptiveMethod(others, self.adaptive)
+        why = "the dual is left out" if need is None else f"dual needs {need.what}"
+        return AdaptiveMethod(others, self.adaptive), why
 
-    def _is_tall(self, problem: ERM) -> bool:
-        """Whether Newton's method is the fastest from the start."""
+    def _is_tall(self, problem: ERM, shape: str) -> str:
+        """Why Newton's method is the fastest from the start; nothing if it is not."""
         t, d = self.tuning, problem.d
         if d > t.widest:
-            return False
+            return ""
         if problem.n >= t.tall * d:
-            return True
+            return shape
         constant = problem.loss.eta == problem.loss.gamma  # phi'' is constant: the squared loss
         entries = costs.gram_entries(problem) + d**3 / 6
-        return constant and entries <= t.gram * problem.samples.nnz
+        if constant and entries <= t.gram * problem.samples.nnz:
+            return "the squared loss has one matrix, and it is cheap"
+        return ""
+
+    def _is_wide(self, problem: ERM) -> bool:
+        """Whether the samples are few, dense and long."""
+        t, n = self.tuning, problem.n_samples
+        constant = problem.loss.eta == problem.loss.gamma
+        passes = costs.inner_products(problem) / costs.dense_sweep(problem)
+        return (
+            problem.d >= t.wide * n
+            and passes <= t.span[0 if constant else 1]
+            and unmet(Span(self), problem) is None
+        )
 
 
 class PlanRun:
@@ -221,10 +274,17 @@ class PlanRun:
         polish: bool,
         target: Target,
         rng: np.random.Generator,
+        name: str,
+        why: str,
     ) -> None:
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._polish = run, watch, polish
+        #: The method at work, by name.
+        self.at_work = name
+        #: What was chosen and why, in words.
+        self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows = 0, False
+        self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
     def side(self) -> str:
@@ -251,9 +311,11 @@ class PlanRun:
         spent = 0
         while True:
             stretch = budget.passes - spent
+            sweeps = None
             if hasattr(self._run, "estimate"):
                 stretch = min(stretch, max(4, self._passes // 4))
-            work = self._run.advance(replace(budget, passes=stretch))
+                sweeps = 8  # of few rows a pass is many sweeps
+            work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
             spent += work.passes
             self._passes += work.passes
             estimate = getattr(self._run, "estimate", None)
@@ -275,7 +337,8 @@ class PlanRun:
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._on_kept_rows = False
             at = Start(x=certificate.x, b=certificate.b if self.problem.intercept else None)
-            self._run = Lean().start(self.problem, at, self.target, self._rng)
+            why = "it got stuck" if stuck else "samples that were left out matter after all"
+            self._change("dual", Lean().start(self.problem, at, self.target, self._rng), why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
 
@@ -283,21 +346,31 @@ class PlanRun:
         """Whether another method should take over, at this relative gap."""
         if self._watch is None or self.side != "dual":
             return False
-        return self._watch.leave(self._passes, gap, getattr(self._run, "keep", None))
+        keep, spent = (getattr(self._run, name, None) for name in ("keep", "spent"))
+        if spent is not None:
+            spent += self._spent
+        return self._watch.leave(self._passes, gap, keep, spent)
 
     def _replace(self, found: Point | Certificate) -> None:
         """Go on with the interior point method on the rows kept, or with Newton's."""
         assert self._watch is not None
+        self._spent += getattr(self._run, "spent", 0.0)
         if self._watch.interior:
             keep = getattr(self._run, "keep", None)
             self._on_kept_rows = keep is not None and keep.size < self.problem.n
-            self._run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            self._change("interior", run, self._watch.why)
             return
         w = found.w
         if w is None:
             assert found.x is not None
             w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
-        self._run = self._newton(w, found.b)
+        self._change("newton", self._newton(w, found.b), self._watch.why)
+
+    def _change(self, name: str, run: Run, why: str) -> None:
+        """Another method is at work from here on."""
+        self.notes.append(f"{self.at_work} -> {name}: {why}")
+        self.at_work, self._run = name, run
 
     def _newton(self, w: Vector, b: float) -> Run:
         at = Start(w=w, b=b if self.problem.intercept else None)

@@ -21,7 +21,7 @@ from .._validation import Vector
 Iterates = Iterator[tuple[Vector, Vector, Vector]]
 
 
-def _prox_step(problem: Any, i: int, centre: Vector, y: Vector, weight: float) -> Any:
+def prox_step(problem: Any, i: int, centre: Vector, y: Vector, weight: float) -> Any:
     """argmin_{x_i} (weight L_i/2)|x_i - centre_i|^2 + <grad_i f(y), x_i> + psi_i(x_i)."""
     step = 1 / (weight * problem.L[i])
     gradient = problem.partial_gradient(i, y)
@@ -41,7 +41,7 @@ def algorithm_1(
         beta = alpha * mu / gamma_next
         y = (alpha * gamma * z + gamma_next * x) / (alpha * gamma + gamma_next)
         z_next = (1 - beta) * z + beta * y
-        z_next[problem.block(i)] = _prox_step(problem, i, z_next, y, n * alpha)
+        z_next[problem.block(i)] = prox_step(problem, i, z_next, y, n * alpha)
         x = y + n * alpha * (z_next - z) + mu / n * (z - y)
         z, gamma = z_next, gamma_next
         yield x, y, z
@@ -55,7 +55,7 @@ def algorithm_2(problem: Any, x0: Vector, mu: float, indices: Iterable[int]) -> 
     for i in indices:
         y = (x + alpha * z) / (1 + alpha)
         z_next = (1 - alpha) * z + alpha * y
-        z_next[problem.block(i)] = _prox_step(problem, i, z_next, y, n * alpha)
+        z_next[problem.block(i)] = prox_step(problem, i, z_next, y, n * alpha)
         x = y + n * alpha * (z_next - z) + n * alpha**2 * (z - y)
         z = z_next
         yield x, y, z
@@ -71,7 +71,7 @@ def uneven(problem: Any, x0: Vector, mu: float, visits: Vector, indices: Iterabl
         y = (x + alpha * z) / (1 + alpha)
         centre = (1 - alpha) * z + alpha * y
         z = centre.copy()
-        z[problem.block(i)] = _prox_step(problem, i, centre, y, alpha / p)
+        z[problem.block(i)] = prox_step(problem, i, centre, y, alpha / p)
         x = y + alpha / p * (z - centre)
         yield x, y, z
 
@@ -85,7 +85,7 @@ def algorithm_3(problem: Any, x0: Vector, alpha_minus_1: float, indices: Iterabl
         alpha = (sqrt(alpha**4 + 4 * alpha**2) - alpha**2) / 2
         y = (1 - alpha) * x + alpha * z
         z_next = z.copy()
-        z_next[problem.block(i)] = _prox_step(problem, i, z, y, n * alpha)
+        z_next[problem.block(i)] = prox_step(problem, i, z, y, n * alpha)
         x = y + n * alpha * (z_next - z)
         z = z_next
         yield x, y, z
@@ -97,7 +97,7 @@ def rpcg(problem: Any, x0: Vector, indices: Iterable[int]) -> Iterates:
     for i in indices:
         y = x
         x = x.copy()
-        x[problem.block(i)] = _prox_step(problem, i, y, y, 1.0)
+        x[problem.block(i)] = prox_step(problem, i, y, y, 1.0)
         yield x, y, x
 
 

@@ -16,6 +16,7 @@ from .lean import Lean
 from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
+from .span import Span
 
 _METHODS: dict[str, Method] = {}
 #: those for problems with K > 1 outputs
@@ -48,6 +49,11 @@ def find(method: str | Method, K: int = 1) -> Method:
             raise ValueError(f"method {name!r} is for one output, got {K}; take one of {known}.")
         return _METHODS[name] if K == 1 else _FOR_OUTPUTS[name]
     _check(method)
+    if K > 1 and not getattr(method, "outputs", False):
+        raise ValueError(
+            f"method {method.name!r} is for one output, got {K}; give it an attribute `outputs` "
+            "that is true if it takes W of shape (d, K)."
+        )
     return method
 
 
@@ -102,6 +108,7 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    Span(Auto()),
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),

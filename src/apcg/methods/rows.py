@@ -64,7 +64,8 @@ class Rows:
         self.y, self.weights, self.scale, self.loss, self.ridge = y, weights, scale, loss, ridge
         self.size = len(ridge)
         self._border = self.size > self.d
-        self._shape = (*self._arrays, self.d, self._border)
+        #: what the kernels take first
+        self.shape = (*self._arrays, self.d, self._border)
         self._theta = np.array(loss.theta)
         self._spare: tuple[Vector, ...] | None = None
 
@@ -125,13 +126,13 @@ class Rows:
     def margins(self, w: Vector) -> Vector:
         """X w (+ b)"""
         out = np.empty(self.n)
-        smooth.margins(*self._shape, w, out)
+        smooth.margins(*self.shape, w, out)
         return out
 
     def gradient(self, at: At) -> Vector:
         """The gradient of P."""
         out = self.ridge * at.w
-        smooth.gradient(*self._shape, at.slope, out)
+        smooth.gradient(*self.shape, at.slope, out)
         return out
 
     def gap(self, gradient: Vector) -> float:
@@ -142,7 +143,7 @@ class Rows:
     def combine(self, slope: Vector) -> Vector:
         """sum_i slope_i A_i"""
         out = np.zeros(self.size)
-        smooth.gradient(*self._shape, slope, out)
+        smooth.gradient(*self.shape, slope, out)
         return out
 
     def product(
@@ -150,14 +151,14 @@ class Rows:
     ) -> Vector:
         """(sum_i bend_i A_i A_i' + ridge) p; q becomes X p. Before that total += last q."""
         out = ridge * p
-        smooth.product(*self._shape, bend, p, q, out, last, total)
+        smooth.product(*self.shape, bend, p, q, out, last, total)
         return out
 
     def gram(self, bend: Vector) -> Matrix:
         """The upper triangle of sum_i bend_i A_i A_i'."""
         out = np.zeros((self.size, self.size))
         if self.sparse or self.d <= _BLAS:
-            smooth.gram(*self._shape, bend, out)
+            smooth.gram(*self.shape, bend, out)
             return out
         d = self.d
         kept = np.flatnonzero(bend)

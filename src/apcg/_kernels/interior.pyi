@@ -1,0 +1,46 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Vector = NDArray[np.float64]
+
+class Pieces:
+    n: int
+    pieces: int
+    def __init__(
+        self,
+        a: _Vector,
+        room: _Vector,
+        sigma: _Vector,
+        xi: _Vector,
+        z: _Vector,
+        g: _Vector,
+        h: _Vector,
+        s: _Vector,
+        spare: NDArray[np.float64],
+    ) -> None: ...
+
+def weigh(at: Pieces, weight: _Vector, pull: _Vector) -> tuple[float, float, float]: ...
+def predict(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    d: int,
+    border: bool,
+    dw: _Vector,
+    at: Pieces,
+    pair: _Vector,
+) -> tuple[float, float, float]: ...
+def correct(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    d: int,
+    border: bool,
+    dw: _Vector,
+    centre: float,
+    at: Pieces,
+    pull: _Vector,
+) -> float: ...
+def move(at: Pieces, t: float) -> None: ...
