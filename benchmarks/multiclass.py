@@ -14,9 +14,7 @@ import argparse
 import os
 import time
 import warnings
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +30,7 @@ def load(name):
 
         X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
         return X / np.abs(X).max(), y
-    folder = os.environ.get("APCG_DATA_DIR", ".")
-    found = datasets.load(os.path.join(folder, f"{name}.train.bz2"))
+    found = datasets.load(str(Path(os.environ.get("APCG_DATA_DIR", ".")) / f"{name}.train.bz2"))
     return sp.csr_matrix(found.X), np.unique(found.y, return_inverse=True)[1]
 
 

@@ -91,7 +91,7 @@ def test_the_conjugate_is_infinite_outside_the_simplex(loss, seed):
 @given(seeds, st.floats(-3, 3))
 def test_prox_of_the_conjugate_satisfies_moreau(loss, seed, power):
     """u = prox(v) iff (v - u)/step is a subgradient of phi* at u: Fenchel-Young is tight there."""
-    z, y, pi, rng = case(seed)
+    z, y, pi, _ = case(seed)
     step = 10.0**power
     v = pi - np.eye(z.size)[[y]] + step * np.clip(z, -1e3, 1e3)
     u = loss.prox_conjugate(v, step, y)

@@ -262,7 +262,8 @@ class ERM:
     def _rows(self, x: Any, name: str = "x") -> Vector:
         return check.vector(x, self.n_samples, name, each="row of X")
 
-    _intercepts = staticmethod(check.number)
+    def _intercepts(self, b: Any, name: str, **bounds: Any) -> Any:
+        return check.number(b, name, **bounds)
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
@@ -376,7 +377,7 @@ class ERM:
 
     def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x."""
-        return self.loss.clip(self._rows(x), self.weights)
+        return np.asarray(self.loss.clip(self._rows(x), self.weights))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -397,7 +398,7 @@ class ERM:
         shrink = 1 + self.loss.gamma * step
         v = (x / s - c * gradient) / shrink
         T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
-        return self.loss.clip(T, self.weights)  # 0 where the weight is
+        return np.asarray(self.loss.clip(T, self.weights))  # 0 where the weight is
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.

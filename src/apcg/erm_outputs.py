@@ -1,7 +1,7 @@
 """ERM with K outputs: W is (d, K), predictions and dual points (n_samples, K), one certificate.
 
     primal   P(W) = (1/n) sum_i s_i phi_i(W'a_i) + lambda g(W)
-    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(V),   V = sum_i a_i x_i'/(lambda n)
+    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(V),  V = sum_i a_i x_i'/(lambda n)
 
 which is the problem of `erm` with A_i = a_i (x) I, a matrix, as section 5 of the paper allows. The
 conventions are those of `erm`. `ERM(X, y, loss)` makes one of these if the loss is over classes, or
@@ -94,6 +94,12 @@ class Outputs(ERM):
         """Whether g is a sum over the entries of W."""
         return bool(self.g.separable)
 
+    @property
+    def soft(self) -> tuple[float, float] | None:
+        """(a, b) if g is the same a|w| + (b/2)w^2 for all entries of W, b > 0; else None."""
+        found: tuple[float, float] | None = getattr(self.g, "soft", None)
+        return found
+
     @cached_property
     def _squared_norms(self) -> Vector:
         b = np.asarray(self.g.b).reshape(-1)
@@ -110,7 +116,7 @@ class Outputs(ERM):
         return np.asarray(self._squared_norms / (self.strong_convexity * self.n**2) + own)
 
     @property
-    def form(self) -> Any:  # type: ignore[override]
+    def form(self) -> Any:
         """The kernels of one output do not know K of them."""
         raise ValueError("a problem with K outputs has no form over single coordinates.")
 
@@ -182,7 +188,7 @@ class Outputs(ERM):
             intercept = self._best_intercept(self.samples.tdot(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
-    def best_intercept(self, z: Any, guess: Any = 0.0) -> Vector:  # type: ignore[override]
+    def best_intercept(self, z: Any, guess: Any = 0.0) -> Any:
         """The b that is best with the predictions z + b; sum_k b_k = 0 for a loss over classes."""
         return self._best_intercept(self._rows(z, "z"), self._intercepts(guess, "guess"))
 

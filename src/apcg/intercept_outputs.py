@@ -20,7 +20,7 @@ STEPS = 50
 
 
 def imbalance(x: Matrix) -> float:
-    """The largest |sum_i x_ik| over what rounding can make of it; at most 1 if the sums are zero."""
+    """The largest |sum_i x_ik| over what rounding can make of it; at most 1 if all are zero."""
     room = 64 * np.finfo(float).eps * float(np.abs(x).sum(axis=0).max(initial=0.0))
     return float(np.abs(x.sum(axis=0)).max()) / room if room > 0 else 0.0
 

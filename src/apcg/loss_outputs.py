@@ -3,7 +3,7 @@
     Multinomial       log sum_k exp(z_k) - z_y                        the softmax
     MulticlassHinge   max_k (z_k + [k != y]) - z_y                    Crammer and Singer
                       and its smoothed form, see the class
-    Columns(phi)      sum_k phi(z_k, y_k)                             squared, huber, .. for (n, K) labels
+    Columns(phi)      sum_k phi(z_k, y_k)                             for labels of shape (n, K)
 
 z and y have one row for each sample. The dual variable x_i of a sample is a row too, and x_i/s_i is
 in the domain: for a loss over classes e - pi, e the unit vector of the label and pi in the simplex.
@@ -126,7 +126,7 @@ class ClassLoss(OutputsLoss):
         """argmin_u phi*(u) + |u - v_i|^2/(2 step_i) for each row"""
         v, y = _rows(v, y)
         step = np.broadcast_to(np.asarray(step, float), v.shape[:1]).copy()
-        out = np.empty_like(v)
+        out: Matrix = np.empty_like(v)
         kernels.prox(self.kind, v, step, y, self.gamma, out)
         return out
 
@@ -217,8 +217,8 @@ class Columns(OutputsLoss):
         return np.asarray(self.loss.prox_conjugate(v, step, y))
 
     def total(self, z: Matrix, y: Any, s: Vector) -> float:
-        flat = (a.reshape(-1) for a in (z, y))
-        return float(self.loss.arrays.total(*flat, bool(self.loss.margin), _each(s, z)))
+        margin = bool(self.loss.margin)
+        return float(self.loss.arrays.total(z.reshape(-1), y.reshape(-1), margin, _each(s, z)))
 
     def dual_of(self, z: Matrix, y: Any, s: Vector) -> Matrix:
         """x, with the labels premultiplied for a loss of margins."""

@@ -53,7 +53,8 @@ def register(cls: L) -> L:
     """
     if not (isinstance(cls, type) and issubclass(cls, Loss | OutputsLoss)):
         raise TypeError(
-            f"register takes a subclass of apcg.losses.Loss or apcg.losses.OutputsLoss, got {cls!r}."
+            "register takes a subclass of apcg.losses.Loss or apcg.losses.OutputsLoss, got "
+            f"{cls!r}."
         )
     name = getattr(cls, "name", None)
     if not (isinstance(name, str) and name):

@@ -1,7 +1,7 @@
 """The regulariser g of ERM with K outputs: a function of W, (d, K).
 
     Entries   g of one output, over all entries: L2, L1, elastic net, bounds
-    Groups    sum_j a |W_j|_2 + (b/2)|W_j|^2 over the rows of W: a feature is in or out for all outputs
+    Groups    sum_j a |W_j|_2 + (b/2)|W_j|^2 over rows: a feature is in or out for all outputs
 
 Both have what `regulariser.Regulariser` asks for, with matrices in the place of vectors.
 """
@@ -147,7 +147,7 @@ class Groups:
         return rows if self.free is None else np.vstack([rows, last])
 
     def value(self, W: Matrix) -> float:
-        rows, norms = self._parts(W)
+        _, norms = self._parts(W)
         total = self.a * float(norms.sum()) + 0.5 * self._b * float(norms @ norms)
         return total + (0.5 * self.free * float(W[-1] @ W[-1]) if self.free else 0.0)
 

@@ -363,7 +363,7 @@ class Bordered:
     def tdot(self, r: Vector) -> Vector:
         check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
         if r.ndim == 2:
-            return self.inner.tdot(r[:-1]) + self.constant * r[-1]
+            return np.asarray(self.inner.tdot(r[:-1]) + self.constant * r[-1])
         return self.inner.tdot(r[:-1]) + self.constant * float(r[-1])
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:

@@ -28,7 +28,8 @@ def dot(arrays: Any, x: Matrix, n_rows: int) -> Matrix:
     """A x, one column for each of x."""
     K, size = x.shape[1], padded(x.shape[1])
     out = np.zeros((n_rows, size))
-    many.dot(*arrays, with_pads(x, size), out)
+    data, indices, indptr = arrays
+    many.dot(data, indices, indptr, with_pads(x, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])
 
 
@@ -36,5 +37,6 @@ def tdot(arrays: Any, r: Matrix, n_coordinates: int) -> Matrix:
     """A' r, one column for each of r."""
     K, size = r.shape[1], padded(r.shape[1])
     out = np.empty((n_coordinates, size))
-    many.tdot(*arrays, with_pads(r, size), out)
+    data, indices, indptr = arrays
+    many.tdot(data, indices, indptr, with_pads(r, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])

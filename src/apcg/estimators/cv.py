@@ -60,7 +60,8 @@ class APCGClassifierCV(Search, Classifier):
     n_iter_path_ : array of shape (n_alphas, n_folds)
         Passes over the data in the folds.
     classes_, multi_class_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_,
-    n_features_in_, feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and `alpha_`
+    n_features_in_, feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and
+        `alpha_`
 
     Examples
     --------

@@ -70,9 +70,9 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _problem(
         self,
         X: Any,
-        y: Vector,
+        y: Any,
         weights: Vector | None,
-        loss: losses.Loss,
+        loss: losses.Loss | losses.OutputsLoss,
         alpha: float,
         base: ERM | None = None,
     ) -> ERM:

@@ -1,8 +1,9 @@
-"""The dual of ERM with K outputs: sweeps over blocks, plain first, momentum where they would be many.
+"""The dual of ERM with K outputs: sweeps over blocks, plain first, with momentum if need be.
 
-It is the method of `lean` with a block of K dual numbers for each row (Algorithm 5 of the paper with
-A_i a matrix). A plain sweep steps once on each row by exact maximisation of D over its block; the
-rows' parts of the gap are summed in passing, so that the gap is asked for only where it can be small
+It is the method of `lean` with a block of K dual numbers for each row (Algorithm 5 of the paper,
+A_i a matrix). A plain sweep steps on each row by exact maximisation of D over its block, r_i times:
+most on rows that moved most in the last sweep. Each step is an ascent, whatever the order. The
+rows' parts of the gap are known in passing, so that the gap is asked for only where it can be small
 enough. When too many plain sweeps seem to be left, the sweeps go on with momentum.
 """
 
@@ -19,15 +20,16 @@ from .._kernels import outputs
 from .._validation import Index, Matrix, Vector, number
 from ..erm import ERM
 from ..erm_outputs import Outputs
+from ..loss_outputs import SOFTMAX
 from ..points import Certificate, Point, Start
 from .afg import AFGMethod
 from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
 from .blocks_momentum import Momentum
-from .blocks_setup import PARTS, SOFTMAX, Setup, Tuning
+from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
 
 DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
-    lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.g.soft is not None,
+    lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.soft is not None,
     lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
 
@@ -182,8 +184,8 @@ class BlockRun:
         if self._confident and not self._sure:
             return Point(x=x, b=s.b)
         v = s.W[:, : p.K]
-        if self.setup.threshold < 0 and p.g.soft[1] != 1:
-            v = v * p.g.soft[1]
+        if self.setup.threshold < 0 and self.setup.b != 1:
+            v = v * self.setup.b
         return Point(x=x, v=np.ascontiguousarray(v), b=s.b)
 
     def seen(self, certificate: Certificate) -> None:
@@ -309,7 +311,7 @@ def _start(problem: ERM, at: Start) -> Outputs:
 class BlockSDCA:
     """Exact maximisation over one block at a time, no momentum."""
 
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULTS
     name: ClassVar[str] = "sdca"
     needs: ClassVar[Needs] = (DUAL_BLOCKS,)
     outputs: ClassVar[bool] = True
@@ -325,7 +327,7 @@ class BlockAPCG:
     """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
 
     mu: float | None = None
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULTS
     name: ClassVar[str] = "apcg"
     needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
     outputs: ClassVar[bool] = True
@@ -353,7 +355,7 @@ class BlockAuto:
     """
 
     without: tuple[str, ...] = ()
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULTS
     name: ClassVar[str] = "auto"
     needs: ClassVar[Needs] = ()
     outputs: ClassVar[bool] = True

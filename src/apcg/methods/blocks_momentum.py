@@ -1,6 +1,6 @@
 """The sweeps over blocks with momentum: APCG that finds its own mu, on uneven samples of the rows.
 
-It is `lean_momentum` with a block of K numbers in the place of each number; that file has the ideas.
+It is `lean_momentum` with a block of K numbers in the place of each; that file has the ideas.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from .._kernels import outputs
 from .._kernels.blocks import Count, PlainState
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
+from ..loss_outputs import COLUMNS, SOFTMAX
 from .adaptive.rate import Rate, RateTuning
-from .blocks_setup import COLUMNS, SOFTMAX, Setup
+from .blocks_setup import Setup
 from .lean_momentum import FLOOR, FOLD_AT, HIGHEST, MOVE, UNEVEN
 
 _RATE = RateTuning(fewest=1)

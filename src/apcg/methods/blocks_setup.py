@@ -43,6 +43,9 @@ class Tuning(LeanTuning):
     constant_floor: float = 0.0
 
 
+DEFAULTS = Tuning()
+
+
 @dataclass(eq=False)
 class Setup:
     """The problem as the kernel reads it."""
@@ -58,7 +61,9 @@ class Setup:
         self.arrays = p.samples.arrays
         self.working = self.arrays
         self._copied = p.n_samples
-        a, b = p.g.soft
+        assert p.soft is not None
+        a, b = p.soft
+        self.b = b
         self.threshold = a if a > 0 else -1.0
         #: W, or V for an elastic net, is A x times this
         self.scale = 1 / (p.alpha * p.n * (1.0 if a > 0 else b))
@@ -228,5 +233,4 @@ class Setup:
     def square_cost(self, square: float) -> float:
         """lambda g*(V), from the sum of squares of what is kept, after the threshold."""
         p = self.problem
-        a, b = p.g.soft
-        return 0.5 * p.alpha * (square / b if a > 0 else square * b)
+        return 0.5 * p.alpha * (square / self.b if self.threshold > 0 else square * self.b)
