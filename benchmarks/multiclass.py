@@ -1,9 +1,9 @@
 """Many classes: seconds to the same suboptimality, against other solvers of the same problem.
 
     pip install 'apcg[peers]'
-    python benchmarks/multiclass.py --data news20_multiclass digits --loss multinomial --alpha 1e-3 1/n 1e-5
+    python benchmarks/multiclass.py --data news20_multiclass digits --alpha 1e-3 1/n
 
-P(W) = mean loss + (lambda/2)|W|^2, no intercept, is computed here from the W that each solver gives.
+P(W) = mean loss + (lambda/2)|W|^2, no intercept, is computed here from the W of each solver.
 Each has the loosest tolerance of its grid looked up at which P(W) - P* <= eps P*, and is then timed
 with that: one process, one thread, all solvers in turn, best of several, in seconds of the
 processor. A solver is given up when one run takes longer than --limit. P* is from a run of ours to
