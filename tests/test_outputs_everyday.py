@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_cli import run
+from test_cli import apcg
 
 from apcg import ERM, solve
 from apcg.datasets import DataError
@@ -154,7 +154,15 @@ def test_a_model_file_with_many_classes(tmp_path):
         LinearModel.load(tmp_path / "m.npz")
 
 
-def test_the_command(tmp_path):
+def said(*args):
+    """What the command prints, and what it says of errors."""
+    done = apcg(*args, inside=True)
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_the_command(tmp_path, monkeypatch):
+    for name in ("DATA", "CACHE"):
+        monkeypatch.setenv(f"APCG_{name}_DIR", str(tmp_path))
     X, y = digits()
     file = tmp_path / "digits.libsvm"
     rows = (
@@ -162,20 +170,20 @@ def test_the_command(tmp_path):
         for row, label in zip(X[:400], y[:400], strict=True)
     )
     file.write_text("\n".join(rows) + "\n")
-    model = tmp_path / "m.npz"
-    done = run("train", file, "--loss", "multinomial", "--alpha", "1e-3", "--intercept",
-               "--model", model, "--json")  # fmt: skip
-    facts = json.loads(done.stdout)
+    model, loss = tmp_path / "m.npz", ("--loss", "multinomial")
+    options = ("--alpha", "1e-3", "--intercept", "--model", model, "--json")
+    facts = json.loads(said("train", file, *loss, *options)[0])
     assert facts["outputs"] == 10
     assert len(facts["intercept"]) == 10
     assert facts["scores"]["train"] > 0.95
-    assert "intercepts" in run("train", file, "--loss", "multiclass_hinge", "--intercept",
-                               "--tol", "1e-2").stdout  # fmt: skip
-    predicted = run("predict", model, file).stdout.split()
+    hinge = ("--loss", "multiclass_hinge", "--intercept", "--tol", "1e-2", "--test", file)
+    assert "intercepts" in said("train", file, *hinge)[0]
+    predicted = said("predict", model, file)[0].split()
     assert np.mean(np.array(predicted, dtype=float) == y[:400]) > 0.95
-    shares = run("predict", model, file, "--probabilities", "--json").stdout
-    assert np.allclose(np.sum(json.loads(shares)["predictions"], axis=1), 1)
-    table = run("compare", file, "--loss", "multinomial", "--methods", "auto,sdca,apcg,newton",
-                "--alpha", "1e-2", "--no-plot")  # fmt: skip
-    assert "newton is left out" in table.stderr
-    assert "the dual" in run("info", file, "--loss", "multinomial").stdout
+    shares = json.loads(said("predict", model, file, "--probabilities", "--json")[0])
+    assert np.allclose(np.sum(shares["predictions"], axis=1), 1)
+    methods = ("--methods", "auto,sdca,apcg,newton", "--alpha", "1e-2", "--no-plot")
+    table, left_out = said("compare", file, *loss, *methods)
+    assert "newton is left out" in left_out
+    assert "sdca" in table
+    assert "the dual" in said("info", file, *loss)[0]

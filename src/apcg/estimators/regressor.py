@@ -67,8 +67,8 @@ class Regressor(RegressorMixin, Linear):
         if two and y.shape[1] == 1:
             target = np.ascontiguousarray(target[:, 0])
         problem = self._problem(X, target, weights, loss, alpha, base)
-        return Plan([problem], ["regression"], describe, offset if problem.K > 1 else float(
-            np.ravel(offset)[0]))  # fmt: skip
+        taken = offset if problem.K > 1 else float(np.ravel(offset)[0])
+        return Plan([problem], ["regression"], describe, taken)
 
     def _scores(
         self, X: Stored, y: Vector, W: Array, b: Array, sample_weight: Vector | None = None
@@ -83,7 +83,7 @@ class Regressor(RegressorMixin, Linear):
     def _scorable(y: Vector, sample_weight: Vector | None = None) -> bool:
         """Whether `_scores` are numbers; for all else scikit-learn has rules and warnings."""
         kept = y if sample_weight is None else y[sample_weight > 0]
-        return bool(kept.size > 1 and kept.min() < kept.max())
+        return bool(y.ndim == 1 and kept.size > 1 and kept.min() < kept.max())
 
     def predict(self, X: MatrixLike) -> Vector:
         """The predictions X w + b.
