@@ -336,3 +336,50 @@ def test_logsumexp_of_the_gap_is_exact_at_rounding_level():
     w = np.array([[1.0, 0.0], [0.0, 1.0]])
     expected = np.mean([logsumexp([800.0, 0]) - 800, logsumexp([0, 30.0]) - 30])
     assert p.primal(w) - 1e-3 == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("share", [0.3, 0.05])
+def test_the_multi_task_lasso_is_that_of_scikit_learn(share, intercept):
+    from sklearn.linear_model import MultiTaskLasso
+
+    X, Y = data("squared", n=80, d=30, K=4)
+    centred = Y - Y.mean(axis=0) if intercept else Y
+    alpha = share * np.linalg.norm(X.T @ centred, axis=1).max() / len(Y)
+    r = solve(ERM(X, Y, "squared", "group", alpha, intercept=intercept), tol=1e-9, max_epochs=10**5)
+    assert r.converged, r.status
+    peer = MultiTaskLasso(alpha, fit_intercept=intercept, tol=1e-12, max_iter=10**5).fit(X, Y)
+    assert np.abs(r.w - peer.coef_.T).max() <= 1e-4 * np.abs(r.w).max()
+    assert np.array_equal(r.w.any(axis=1), peer.coef_.any(axis=0))
+
+
+@pytest.mark.parametrize("penalty", ["l1", "group", "group_elasticnet"])
+@pytest.mark.parametrize("loss", ["softmax", "smoothed", "squared"])
+def test_penalties_solved_in_the_primal_certify(loss, penalty):
+    p = problem(loss, penalty, alpha=0.02, weighted=True, intercept=True)
+    r = solve(p, tol=1e-7, max_epochs=10**5)
+    assert r.converged, r.status
+    assert p.primal(r.w, r.intercept) - p.dual(r.x) == pytest.approx(r.gap, abs=1e-12)
+    if penalty == "group":
+        used = r.w.any(axis=1)
+        assert np.all(r.w[used] != 0)
+
+
+@given(st.integers(0, 10**6))
+def test_a_group_penalty_and_its_conjugate_belong_together(seed):
+    """Moreau: v = prox(v) + u with g(w) + g*(u) = <u, w>, and excess says what is outside."""
+    from apcg.regulariser_outputs import Groups
+
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(0.1, 2), rng.choice([0.0, 0.7])
+    g, v = Groups(a, b), 2 * rng.standard_normal((6, 3))
+    w = g.prox(v, 1.0)
+    u = v - w
+    if b == 0 and g.excess(u) > 1:
+        assert g.excess(u) <= 1 + 1e-12
+        u = u / (g.excess(u) * (1 + 1e-12))
+    assert g.value(w) + g.conjugate(u) == pytest.approx(float(np.vdot(u, w)), abs=1e-10)
+    if b > 0:
+        assert np.allclose(g.conjugate_gradient(u), w, atol=1e-12)
+    else:
+        assert g.conjugate(u * 1.01 + 1e-9 * a) == np.inf or not w.any()
