@@ -10,7 +10,7 @@ enough. When too many plain sweeps seem to be left, the sweeps go on with moment
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from ..erm import ERM
 from ..erm_outputs import Outputs
 from ..loss_outputs import SOFTMAX
 from ..points import Certificate, Point, Start
+from . import blocks_newton as newton
 from .afg import AFGMethod
 from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
 from .blocks_momentum import Momentum
@@ -149,6 +150,16 @@ class BlockRun:
     def mu(self) -> float:
         """mu-hat; 1 without momentum."""
         return self.sweeps.mu
+
+    @property
+    def looks(self) -> bool:
+        """Whether a look is likely to pass."""
+        return self._confident
+
+    @property
+    def estimate(self) -> float:
+        """The relative gap, as estimated."""
+        return self.estimates[-1] / self.primal if self.estimates and self.primal > 0 else math.inf
 
     @property
     def restarts(self) -> int:
@@ -351,7 +362,7 @@ class OutputsAFG(AFGMethod):
 class BlockAuto:
     """Sweeps over blocks where the dual can be solved by them, else AFG.
 
-    without  ideas to leave out: "momentum", "visits", "shrinking", "settling"
+    without  ideas to leave out: "newton", "momentum", "visits", "shrinking", "settling"
     """
 
     without: tuple[str, ...] = ()
@@ -369,4 +380,79 @@ class BlockAuto:
         """Begin at x, or at what fits w, or at zero."""
         if not DUAL_BLOCKS.holds(problem):
             return OutputsAFG().start(problem, at, target, rng)
-        return BlockRun(Setup(_start(problem, at), self.tuning), self.without, at, target, rng)
+        p = _start(problem, at)
+        if "newton" not in self.without and newton.at_once(p):
+            return newton.NewtonRun(p, np.zeros((p.d, p.K)), np.zeros(p.K))
+        run = BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
+        small = "newton" not in self.without and newton.applies(p)
+        return BlockPlan(p, run, target) if small else run
+
+
+class BlockPlan:
+    """Sweeps over blocks, until Newton's method would take less time than what is left of them."""
+
+    def __init__(self, problem: Outputs, run: BlockRun, target: Target) -> None:
+        self.problem, self._target = problem, target
+        self._run: BlockRun | newton.NewtonRun = run
+        self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
+        self._passes, self._gaps = 0, [(0, math.inf)]
+
+    @property
+    def side(self) -> str:
+        """What the method at work is at work on."""
+        return self._run.side
+
+    @property
+    def mu(self) -> float:
+        """mu-hat; 1 for a method without momentum."""
+        return 1.0 if math.isnan(self._run.mu) else self._run.mu
+
+    @property
+    def restarts(self) -> int:
+        """How often the method at work dropped its momentum."""
+        return self._run.restarts
+
+    @property
+    def stuck(self) -> bool:
+        """Whether Newton's method gets no further."""
+        return bool(getattr(self._run, "stuck", False))
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on with the method at work; the estimate of the gap is watched between stretches."""
+        spent = 0
+        while True:
+            stretch = min(budget.passes - spent, max(4, self._passes // 4))
+            work = self._run.advance(replace(budget, passes=stretch))
+            spent, self._passes = spent + work.passes, self._passes + work.passes
+            if not isinstance(self._run, BlockRun) or self._run.looks:
+                return Work(spent)
+            if self._leaves():
+                found = self._run.point()
+                assert found.x is not None
+                w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
+                self._run = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                return Work(spent)
+            if spent >= budget.passes or budget.expired:
+                return Work(spent)
+
+    def _leaves(self) -> bool:
+        """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
+        assert isinstance(self._run, BlockRun)
+        t, gap = newton.TUNING, self._run.estimate
+        if self._passes * self._sweep < t.earliest * self._cost or not 0 < gap < math.inf:
+            return False
+        self._gaps.append((self._passes, gap))
+        before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
+        if not gap < before[1] < math.inf:
+            return before[1] < math.inf
+        rate = math.log(before[1] / gap) / (self._passes - before[0])
+        left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
+        return left * self._sweep > t.margin * self._cost
+
+    def point(self) -> Point:
+        """The answer of the method at work."""
+        return self._run.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the method at work."""
+        self._run.seen(certificate)
