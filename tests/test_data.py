@@ -81,7 +81,7 @@ def test_a_map_is_its_matrix(pair, data):
     made, A = pair
     rows, n = A.shape
     border = made.constant != 0
-    assert (made.shape, made.n_rows, made.n_coordinates, made.width) == (A.shape, rows, n, 1)
+    assert (made.shape, made.n_rows, made.n_coordinates) == (A.shape, rows, n)
     x, r = vector(data, n), vector(data, rows)
     np.testing.assert_array_equal(made.dot(x), A @ x)
     np.testing.assert_array_equal(made.tdot(r), A.T @ r)

@@ -127,7 +127,7 @@ def test_more_than_two_classes_and_threads():
     X, y = load_digits(return_X_y=True)
     X = X / 16
     labels = np.array([f"digit {k}" for k in range(10)])[y]
-    m = APCGClassifier("logistic", alpha=1e-4, random_state=3).fit(X, labels)
+    m = APCGClassifier("logistic", alpha=1e-4, multi_class="ovr", random_state=3).fit(X, labels)
     two = clone(m).set_params(n_jobs=2).fit(X, labels)
     assert np.array_equal(m.coef_, two.coef_)
     assert m.coef_.shape == (10, 64)

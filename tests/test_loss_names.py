@@ -102,7 +102,7 @@ def test_names_are_of_margins_or_of_residuals():
     of_margins, of_residuals = losses.names(margin=True), losses.names(margin=False)
     assert of_margins == ("hinge", "smoothed_hinge", "squared_hinge", "logistic")
     assert of_residuals == ("squared", "huber", "epsilon_insensitive")
-    assert set(losses.names()) == {*of_margins, *of_residuals}
+    assert set(losses.names()) == {*of_margins, *of_residuals, *losses.names_of_classes()}
 
 
 def test_a_registered_loss_has_a_name_everywhere(registry):
@@ -148,7 +148,7 @@ def test_what_cannot_be_registered(registry):
         name = "hinge"
 
     for wrong, kind, text in (
-        (3, TypeError, "takes a subclass of apcg.losses.Loss, got 3"),
+        (3, TypeError, "takes a subclass of apcg.losses.Loss or apcg.losses.OutputsLoss, got 3"),
         (losses.Hinge(), TypeError, "takes a subclass"),
         (dict, TypeError, "takes a subclass"),
         (Anonymous, TypeError, "must have a class attribute `name`"),

@@ -58,12 +58,15 @@ def path(
     problems = [problem.with_alpha(float(a)) for a in alphas]
     answers: dict[int, Solution] = {}
     seen: list[_Seen] = []
+    last: Solution | None = None
     for k in np.argsort(-alphas, kind="stable"):
-        last = solve(problems[k], method, x0=_ahead(problems[k], seen), **options)
-        answers[int(k)] = last
+        # of K outputs the last answer is the start: nothing is looked ahead
+        start = last if problem.K > 1 else _ahead(problems[k], seen)
+        last = answers[int(k)] = solve(problems[k], method, x0=start, **options)
         if last.status.code == "interrupted":
             break
-        seen = [*seen[-3:], _Seen(problems[k], last)]
+        if problem.K == 1:
+            seen = [*seen[-3:], _Seen(problems[k], last)]
     return [answers[k] for k in range(alphas.size) if k in answers]
 
 
@@ -94,7 +97,7 @@ class _Seen:
         """Where phi' takes the values -x."""
         x = self.answer.x / divisor(self.problem.weights)
         with np.errstate(all="ignore"):
-            return self.problem.loss.nearest_conjugate_slope(x, x)
+            return np.asarray(self.problem.loss.nearest_conjugate_slope(x, x))
 
 
 def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:

@@ -13,6 +13,7 @@ from .loop import Options, Outcome, run
 from .methods import registry
 from .methods.apcg import Algorithm5
 from .methods.base import Method, Run, Target, check_dual_start
+from .methods.blocks import BlockAPCG
 from .points import Certificate, Point, Start
 from .result import Solution, Status
 
@@ -80,14 +81,14 @@ def solve(
             f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
             "solve(ERM(X, y, loss, penalty, alpha))."
         )
-    chosen = registry.find(method)
+    chosen = registry.find(method, problem.K)
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
     if mu is not None:
         if chosen.name != "apcg":
             raise ValueError('mu is a parameter of method "apcg" only.')
-        chosen = Algorithm5(mu)
+        chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
     registry.check_fit(chosen, problem)
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
@@ -155,14 +156,14 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
     """The start with its arrays as vectors, or an error that says what it must be."""
     w, x, b, mu = at.w, at.x, at.b, at.mu
     if w is not None:
-        w = validate.vector(w, problem.d, name or "w of x0", each="column of X")
+        w = problem._features(w, name or "w of x0")
     if x is not None:
-        x = validate.vector(x, problem.n_samples, name or "x of x0", each="row of X")
+        x = problem._rows(x, name or "x of x0")
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
         hint = "with another no digit of X w + b is right"
-        b = validate.number(b, "b of x0", low=-1e100, high=1e100, hint=hint)
+        b = problem._intercepts(b, "b of x0", low=-1e100, high=1e100, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -201,5 +202,5 @@ def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certi
     """
     if final.relative <= tol or at.w is None or at.x is None:
         return final
-    known = certify(problem, Point(at.w, at.x, at.b or 0.0))
+    known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
     return known if known.gap < final.gap else final

@@ -6,7 +6,6 @@ import math
 
 from ._validation import Vector
 from .erm import ERM
-from .intercept import imbalance
 from .points import Certificate, Point
 
 __all__ = ["Certificate", "certify", "certify_enough"]
@@ -73,7 +72,7 @@ def _of_pair(problem: ERM, point: Point) -> Certificate:
     assert point.x is not None
     w, x, exact = point.w, point.x, point.z is None and point.v is None
     z, b = _best_predictions(problem, point)
-    if problem.intercept and imbalance(problem.y * x if problem.loss.margin else x) > 1:
+    if problem.intercept and problem._imbalance(x) > 1:
         x = problem._balance(x)
         v = problem._combine(x)
     else:

@@ -21,8 +21,8 @@ x   (n_samples,)     the dual point, labels premultiplied: x_i/s_i is in `loss.d
                      where s_i = 0. With an intercept sum_i y_i x_i = 0, or sum_i x_i = 0.
 v   (d,)             A x/(lambda n); w = grad g*(v) at the optimum
 
-With K outputs (not there yet) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
-and v (d, K); y and s stay vectors with one entry for each sample.
+With K outputs (`erm_outputs`) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
+and v (d, K); s stays a vector, and so does y for a loss over classes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ._validation import Vector
 from .data import LinearMap, by_row
 from .functions import largest_singular_value_squared
 from .problem import Composite
-from .regulariser import NOT_SEPARABLE, Interval
+from .regulariser import NOT_SEPARABLE, Interval, Regulariser
 from .weights import divisor, normalised
 
 #: Rows whose squared norm is below this share of the largest move nothing.
@@ -95,6 +95,15 @@ class ERM:
     (1.0, 0.0)
     """
 
+    #: the number of outputs
+    K = 1
+
+    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
+        """A problem with K outputs, if the loss or the labels say so."""
+        from .erm_outputs import Outputs, has_outputs
+
+        return object.__new__(Outputs if cls is ERM and has_outputs(y, loss) else cls)
+
     def __init__(
         self,
         X: Any,
@@ -111,9 +120,9 @@ class ERM:
         self.alpha = _alpha(alpha)
         self.samples = by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
-        self.y = self.loss.check_labels(y, self.n_samples)
+        self._take_labels(y)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
-        self.g = regulariser.of(penalty, l1_ratio, positive, self.d)
+        self.g = self._regulariser(penalty, l1_ratio, positive)
         self.penalty = regulariser.shown(penalty)
         self.dual_form = self.g.strong_convexity > 0
         if not isinstance(intercept, bool | np.bool_):
@@ -126,6 +135,12 @@ class ERM:
                 "deviation of 1, say)."
             )
         forms.check_solvable(self.loss, self.g, self.penalty)
+
+    def _take_labels(self, y: Any) -> None:
+        self.y = self.loss.check_labels(y, self.n_samples)
+
+    def _regulariser(self, penalty: Any, l1_ratio: float, positive: bool) -> Regulariser:
+        return regulariser.of(penalty, l1_ratio, positive, self.d)
 
     def _check_classes(self) -> None:
         if not (self.intercept and self.loss.margin):
@@ -241,11 +256,14 @@ class ERM:
     # What is given to a public method is checked. Those with an underscore are for loops: they take
     # vectors of the right length, and let through what is not finite. `samples.tdot(w)` is X w.
 
-    def _features(self, w: Any) -> Vector:
-        return check.vector(w, self.d, "w", each="column of X")
+    def _features(self, w: Any, name: str = "w") -> Vector:
+        return check.vector(w, self.d, name, each="column of X")
 
     def _rows(self, x: Any, name: str = "x") -> Vector:
         return check.vector(x, self.n_samples, name, each="row of X")
+
+    def _intercepts(self, b: Any, name: str, **bounds: Any) -> Any:
+        return check.number(b, name, **bounds)
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
@@ -264,15 +282,22 @@ class ERM:
     def primal_from(self, w: Vector, z: Vector) -> float:
         """P(w), given the predictions z = X w, or X w + b."""
         check.check_length(z, self.n_samples, "z")
-        total = self.loss.arrays.total(z, self.y, self.loss.margin, self.weights)
-        return float(total / self.n + self.alpha * self.g.value(w))
+        return float(self.loss_total(z) / self.n + self.alpha * self.g.value(w))
+
+    def loss_total(self, z: Vector) -> float:
+        """sum_i s_i phi_i(z_i)"""
+        return float(self.loss.arrays.total(z, self.y, self.loss.margin, self.weights))
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
         x = self._rows(x)
-        if self.intercept and free.imbalance(self._signed(x)) > 1:
+        if self.intercept and self._imbalance(x) > 1:
             return -math.inf
         return self.dual_from(x, self._combine(x))
+
+    def _imbalance(self, x: Vector) -> float:
+        """|sum_i y_i x_i| over what rounding can make of it."""
+        return free.imbalance(self._signed(x))
 
     def combine(self, x: Any) -> Vector:
         """v = A x/(lambda n)"""
@@ -288,10 +313,14 @@ class ERM:
     def dual_from(self, x: Vector, v: Vector) -> float:
         """D(x), given v = A x/(lambda n)."""
         check.check_length(x, self.n_samples, "x")
-        total = 0.0 - self.loss.arrays.total_conjugate(x, self.weights)
+        total = 0.0 - self.conjugate_total(x)
         if not self.loss.margin:
             total += inner(self.y, x)
         return float(total / self.n - self.alpha * self.g.conjugate(v))
+
+    def conjugate_total(self, x: Vector) -> float:
+        """sum_i s_i phi*(-x_i/s_i), without the labels of a loss of residuals."""
+        return float(self.loss.arrays.total_conjugate(x, self.weights))
 
     def omega(self, x: Any) -> Vector:
         """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
@@ -348,7 +377,7 @@ class ERM:
 
     def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x."""
-        return self.loss.clip(self._rows(x), self.weights)
+        return np.asarray(self.loss.clip(self._rows(x), self.weights))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -369,7 +398,7 @@ class ERM:
         shrink = 1 + self.loss.gamma * step
         v = (x / s - c * gradient) / shrink
         T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
-        return self.loss.clip(T, self.weights)  # 0 where the weight is
+        return np.asarray(self.loss.clip(T, self.weights))  # 0 where the weight is
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.

@@ -68,7 +68,8 @@ def rounding(problem: ERM, found: Certificate) -> float:
     """
     z, y = found.z, problem.y
     slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
-    size = np.abs(z) + (0.0 if problem.loss.margin else np.abs(y))
+    real = y.shape == z.shape and not problem.loss.margin  # not classes
+    size = np.abs(z) + (np.abs(y) if real else 0.0)
     return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
 
 
@@ -83,9 +84,10 @@ def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
             continue  # a certificate may have been kept without its predictions
         if not isinstance(given, np.ndarray) or given.dtype != np.float64:
             raise TypeError(f"{name} of the point of a method must be an array of float64.")
-        if given.shape != (length,):
+        if given.shape != ((length,) if problem.K == 1 else (length, problem.K)):
+            by = "" if problem.K == 1 else f", and {problem.K} columns"
             raise ValueError(
-                f"{name} of the point of a method must have length {length}, got shape "
+                f"{name} of the point of a method must have length {length}{by}, got shape "
                 f"{given.shape}."
             )
     return point

@@ -1,7 +1,7 @@
 """The losses by name, and the register of their names.
 
 Each class says what phi is, as a function of m = y a'w with labels y = -1 or 1, or of r = a'w - y.
-`loss.Loss` has what all of them can do.
+`loss.Loss` has what all of them can do. `loss_outputs` has those of K predictions at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from ._own import is_own, refuse_overrides
 from ._validation import Vector
 from .checks import Report, loss_report, quick_loss_report
 from .loss import Loss, flat
+from .loss_outputs import Columns, MulticlassHinge, Multinomial, OutputsLoss
 
 __all__ = [
+    "Columns",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
+    "MulticlassHinge",
+    "Multinomial",
+    "OutputsLoss",
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
@@ -31,13 +36,14 @@ __all__ = [
     "by_name",
     "check",
     "names",
+    "names_of_classes",
     "register",
 ]
 
 
-_REGISTERED: dict[str, type[Loss]] = {}
+_REGISTERED: dict[str, type[Loss] | type[OutputsLoss]] = {}
 
-L = TypeVar("L", bound=type[Loss])
+L = TypeVar("L", bound=type[Loss] | type[OutputsLoss])
 
 
 def register(cls: L) -> L:
@@ -45,8 +51,11 @@ def register(cls: L) -> L:
 
     Also a decorator. The class must be makeable without arguments: the name alone gives no others.
     """
-    if not (isinstance(cls, type) and issubclass(cls, Loss)):
-        raise TypeError(f"register takes a subclass of apcg.losses.Loss, got {cls!r}.")
+    if not (isinstance(cls, type) and issubclass(cls, Loss | OutputsLoss)):
+        raise TypeError(
+            "register takes a subclass of apcg.losses.Loss or apcg.losses.OutputsLoss, got "
+            f"{cls!r}."
+        )
     name = getattr(cls, "name", None)
     if not (isinstance(name, str) and name):
         raise TypeError(f"{cls.__name__} must have a class attribute `name`, got {name!r}.")
@@ -54,7 +63,8 @@ def register(cls: L) -> L:
     if known is not None and _path(known) != _path(cls):  # a notebook may run a cell twice
         raise ValueError(f"there is a loss {name!r} already, {known.__name__}; take another name.")
     try:
-        _ = cls().arrays
+        made = cls()
+        _ = made.arrays if isinstance(made, Loss) else made.gamma
     except TypeError as error:
         raise TypeError(
             f"{cls.__name__}() must work without arguments, so that {name!r} can stand for it; "
@@ -71,10 +81,16 @@ def _path(cls: type) -> tuple[str, str]:
 def names(margin: bool | None = None) -> tuple[str, ...]:
     """The names of all registered losses; those of margins or of residuals only, if `margin` says.
 
-    Losses of margins are for two classes, losses of residuals for real labels.
+    Losses of margins are for two classes, losses of residuals for real labels. `names_of_classes`
+    has those of many classes.
     """
     known = _REGISTERED.items()
     return tuple(name for name, cls in known if margin is None or cls.margin == margin)
+
+
+def names_of_classes() -> tuple[str, ...]:
+    """The names of the losses over K classes, with labels 0..K-1."""
+    return tuple(name for name, cls in _REGISTERED.items() if issubclass(cls, OutputsLoss))
 
 
 @register
@@ -209,8 +225,10 @@ class StronglyConvex(Loss):
         return np.asarray(self.eta * (x1 - x))
 
 
-def by_name(loss: Any) -> Loss:
+def by_name(loss: Any) -> Any:
     """The loss of that name with its default parameters, or the loss object itself."""
+    if isinstance(loss, OutputsLoss):
+        return loss
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
@@ -255,6 +273,10 @@ _CURE = (
     "`minimize`, with functions.Custom."
 )
 _QUICK_CHECKED: set[tuple[object, ...]] = set()
+
+
+register(Multinomial)
+register(MulticlassHinge)
 
 
 def _check_agreement(loss: Loss) -> None:

@@ -13,15 +13,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from . import losses
 from ._archive import BROKEN, Archive, is_zip
 from ._files import replacing
 from ._types import Array, Stored
-from ._validation import Vector
+from ._validation import Index, Vector
 from .data import check_sparse
 from .datasets import DataError
 
@@ -36,8 +37,8 @@ def encode_labels(y: Array | None) -> tuple[Vector, Array]:
     if classes.size != 2:
         shown = ", ".join(str(c) for c in classes[:6].tolist()) + ", ..." * (classes.size > 6)
         cure = (
-            'for real targets take a loss of residuals, such as --loss squared ("huber", '
-            '"epsilon_insensitive")'
+            "for many classes take --loss multinomial or multiclass_hinge, for real targets a "
+            'loss of residuals, such as --loss squared ("huber", "epsilon_insensitive")'
             if classes.size > 2
             else "one class cannot be told from another"
         )
@@ -45,6 +46,16 @@ def encode_labels(y: Array | None) -> tuple[Vector, Array]:
             f"this loss needs labels of two classes, got {classes.size} ({shown}); {cure}."
         )
     return np.where(y == classes[1], 1.0, -1.0), classes
+
+
+def encode_classes(y: Array | None) -> tuple[Index, Array]:
+    """(codes, classes): labels of any number of classes, numbers or words, to 0..K-1."""
+    if y is None:
+        raise DataError("the data has no labels.")
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size < 2:
+        raise DataError(f"all labels are {classes[0]}: one class cannot be told from another.")
+    return codes, classes
 
 
 def targets(y: Array | None) -> Vector:
@@ -63,10 +74,11 @@ def targets(y: Array | None) -> Vector:
 class LinearModel:
     """a'w + intercept: its sign tells the class, or it is the prediction.
 
-    w           the weights
-    classes     the two labels, of margins < 0 and >= 0; None for a regression
+    w           the weights; a loss over K classes has a column for each
+    classes     the two labels, of margins < 0 and >= 0, or those of the columns; None for a
+                regression
     loss        the name of the loss it was trained with
-    intercept   added to every a'w
+    intercept   added to every a'w; one for each of K classes
     zero_based  whether the training file counted features from 0
     facts       how it was trained, and its certificate
     """
@@ -74,14 +86,14 @@ class LinearModel:
     w: Vector
     classes: Array | None
     loss: str
-    intercept: float = 0.0
+    intercept: Any = 0.0
     zero_based: bool | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
         """The columns that X must have."""
-        return int(self.w.size)
+        return int(self.w.shape[0])
 
     def decision(self, X: Stored) -> Vector:
         """a'w + intercept for each row of X."""
@@ -91,20 +103,25 @@ class LinearModel:
                 f"the data has {X.shape[1]} features, and the model was trained with "
                 f"{self.n_features}. Is it the right file?"
             )
-        return np.asarray(X @ self.w + self.intercept, dtype=float)
+        return np.asarray(X @ self.w + np.asarray(self.intercept), dtype=float)
 
     def predict(self, X: Stored) -> Array:
         """The class of each row, or the predicted number."""
         z = self.decision(X)
-        return z if self.classes is None else self.classes[(z >= 0).astype(int)]
+        if self.classes is None:
+            return z
+        chosen = z.argmax(axis=1) if z.ndim == 2 else (z >= 0).astype(int)
+        return np.asarray(self.classes[chosen])
 
     def probabilities(self, X: Stored) -> Vector:
-        """The probability of the second class, for the logistic loss."""
-        if self.loss != "logistic":
+        """The probability of the second class, or a row with that of each, for the softmax."""
+        if self.loss not in ("logistic", "multinomial"):
             raise DataError(
-                f"a model of loss {self.loss!r} gives no probabilities; train with --loss logistic."
+                f"a model of loss {self.loss!r} gives no probabilities; train with --loss logistic "
+                "or multinomial."
             )
-        return np.asarray(expit(self.decision(X)))
+        z = self.decision(X)
+        return np.asarray(softmax(z, axis=1) if self.loss == "multinomial" else expit(z))
 
     def score(self, X: Stored, y: Array | None) -> tuple[str, float]:
         """("accuracy", share of right classes) or ("r2", coefficient of determination)."""
@@ -134,6 +151,7 @@ class LinearModel:
         header: dict[str, object] = {
             "format": FORMAT,
             **{k: v for k, v in asdict(self).items() if k not in ("w", "classes")},
+            "intercept": np.asarray(self.intercept).tolist(),
             "digests": {k: _digest(a) for k, a in arrays.items()},
         }
         text = json.dumps(header, sort_keys=True)
@@ -190,17 +208,24 @@ def _read(cls: type[LinearModel], file: io.BufferedReader) -> LinearModel:
 def _check(model: LinearModel) -> None:
     """Refuse a model that is not one, whatever its seal says."""
     w, classes, b = model.w, model.classes, model.intercept
-    if w.ndim != 1 or w.size == 0 or w.dtype.kind != "f" or not np.isfinite(w).all():
+    loss = losses.by_name(model.loss if isinstance(model.loss, str) else "")
+    many = isinstance(loss, losses.OutputsLoss)
+    if w.ndim != 1 + many or w.size == 0 or w.dtype.kind != "f" or not np.isfinite(w).all():
         raise ValueError(f"w is no vector of finite numbers: {w.dtype} of shape {w.shape}")
-    if isinstance(b, bool) or not isinstance(b, int | float) or not math.isfinite(b):
-        raise ValueError(f"the intercept is {b!r}, and no finite number")
-    margin = losses.by_name(model.loss if isinstance(model.loss, str) else "").margin
-    if margin != (classes is not None):
-        raise ValueError(f"loss {model.loss!r} has {'two' if margin else 'no'} classes")
+    each = b if many and isinstance(b, list) and len(b) == w.shape[1] else [b]
+    for number in each:
+        bad = isinstance(number, bool) or not isinstance(number, int | float)
+        if bad or not math.isfinite(number):
+            raise ValueError(f"the intercept is {b!r}, and no finite number")
+    if (many or loss.margin) != (classes is not None):
+        raise ValueError(f"loss {model.loss!r} has {'' if many or loss.margin else 'no '}classes")
+    count = w.shape[1] if many else 2
     if classes is not None and (
-        classes.shape != (2,) or classes.dtype.kind not in "fiubU" or classes[0] == classes[1]
+        classes.shape != (count,)
+        or classes.dtype.kind not in "fiubU"
+        or np.unique(classes).size != count
     ):
-        raise ValueError("its classes are not two different numbers or words")
+        raise ValueError(f"its classes are not {count} different numbers or words")
     if classes is not None and classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise ValueError("its classes are not finite")
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):

@@ -1,13 +1,15 @@
 """Points of an ERM problem: where a method starts, what it has found, what is known of it.
 
 Shapes are those of the conventions in `erm`: w has one entry for each feature, x and z one for
-each row of X. z is always X w + b, with the intercept.
+each row of X, and b is a number; with K outputs they have K columns, and b has K numbers. z is
+always X w + b, with the intercept.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ class Start:
 
     x: Vector | None = None
     w: Vector | None = None
-    b: float | None = None
+    b: Any = None
     mu: float | None = None
     side: str | None = None
 
@@ -51,7 +53,7 @@ class Point:
 
     w: Vector | None = None
     x: Vector | None = None
-    b: float = 0.0
+    b: Any = 0.0
     z: Vector | None = None
     v: Vector | None = None
 
@@ -69,7 +71,7 @@ class Certificate:
 
     w: Vector
     x: Vector
-    b: float
+    b: Any
     z: Vector
     primal: float
     dual: float

@@ -16,7 +16,7 @@ from .._types import Array
 from ..datasets import Dataset
 from ..erm import ERM
 
-LOSSES = losses.names(margin=True) + losses.names(margin=False)
+LOSSES = losses.names(margin=True) + losses.names_of_classes() + losses.names(margin=False)
 PENALTIES = regulariser.NAMES
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -101,8 +101,9 @@ def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
                          show_default=True, help="Penalty g."),
             click.option("--loss", type=click.Choice(LOSSES), default=default_loss,
                          show_default=default_loss or "smoothed_hinge, or squared for real labels",
-                         help=f"{', '.join(losses.names(margin=True))} are for two classes, the "
-                         "others for real labels."),
+                         help=f"{', '.join(losses.names(margin=True))} are for two classes, "
+                         f"{', '.join(losses.names_of_classes())} for many, the others for real "
+                         "labels."),
         ):  # fmt: skip
             command = option(command)
         return command
@@ -118,9 +119,12 @@ def make_problem(
     l1_ratio: float,
     intercept: bool = False,
 ) -> tuple[ERM, Array | None]:
-    """(problem, classes): labels are mapped to -1 and 1 if the loss wants two classes."""
+    """(problem, classes): labels are mapped to -1 and 1, or 0..K-1, if the loss wants classes."""
     classes = None
-    if losses.by_name(loss).margin:
+    y: Array
+    if loss in losses.names_of_classes():
+        y, classes = model.encode_classes(data.y)
+    elif losses.by_name(loss).margin:
         y, classes = model.encode_labels(data.y)
     else:
         y = model.targets(data.y)

@@ -13,6 +13,7 @@ from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..methods.base import Target
+from ..methods.blocks import DUAL_BLOCKS
 from ..methods.plan import Watch
 from . import common
 
@@ -106,6 +107,9 @@ def auto_takes(problem: ERM) -> Takes:
 
     It leaves the dual for Newton's method on the primal when the dual turns out to need more.
     """
+    if problem.K > 1:
+        side = "dual" if DUAL_BLOCKS.holds(problem) else "primal"
+        return {"side": side, "method": "sweeps over blocks", "newton_passes": None}
     if not problem.dual_form:
         return {"side": "primal", "method": "apcg, finding its own mu", "newton_passes": None}
     cost = Watch(problem, Target()).newton_in_passes

@@ -54,7 +54,8 @@ class Trained(TypedDict):
     status: str
     message: str
     nonzero_weights: int
-    intercept: float
+    outputs: int
+    intercept: float | list[float]
 
 
 class Facts(Trained):
@@ -123,7 +124,8 @@ def train(
 
     Minimizes the mean loss plus alpha times the penalty, and prints a certificate: the optimum is
     between D and P, so P is at most the gap from it. Labels may be any two numbers or words (the
-    larger one is the positive class), or real numbers for squared, huber and epsilon_insensitive.
+    larger one is the positive class), those of any number of classes for multinomial and
+    multiclass_hinge, or real numbers for squared, huber and epsilon_insensitive.
 
     \b
     apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
@@ -138,7 +140,8 @@ def train(
         test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)
     problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio, intercept)
     if test is not None:  # what is wrong with the test data is said before the work
-        LinearModel(np.zeros(found.shape[1]), classes, loss).score(test.X, test.y)
+        shape = (problem.d, problem.K)[: 1 + (problem.K > 1)]
+        LinearModel(np.zeros(shape), classes, loss).score(test.X, test.y)
     if not as_json:  # now, for the rest may take long
         click.echo(f"data         {common.describe(found)}")
         click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
@@ -183,7 +186,8 @@ def _trained(
         "status": r.status.code,
         "message": str(r.status),
         "nonzero_weights": int((r.w != 0).sum()),
-        "intercept": r.intercept,
+        "outputs": r.w.shape[1] if r.w.ndim == 2 else 1,
+        "intercept": np.asarray(r.intercept).tolist(),
     }  # fmt: skip
 
 
@@ -209,9 +213,12 @@ def _print(data: Dataset, test: Dataset | None, facts: Facts) -> None:
         f"certificate  the optimum is between {c['dual']:.10g} and {c['primal']:.10g}: gap "
         f"{c['gap']:.2e}" + (f", {relative:.1e} of P" if relative is not None else "")
     )
-    click.echo(f"weights      {facts['nonzero_weights']:,} of {data.shape[1]:,} are not zero")
-    if facts["intercept"]:
-        click.echo(f"intercept    {facts['intercept']:.10g}")
+    weights, b = data.shape[1] * facts["outputs"], facts["intercept"]
+    click.echo(f"weights      {facts['nonzero_weights']:,} of {weights:,} are not zero")
+    if isinstance(b, float) and b:
+        click.echo(f"intercept    {b:.10g}")
+    elif isinstance(b, list):
+        click.echo(f"intercepts   {', '.join(f'{each:.4g}' for each in b)}")
     kind = {"accuracy": "accuracy", "r2": "R^2"}[scores["measure"]]
     click.echo(f"{kind:<12} {scores['train']:.4f} on the training data")
     if test is not None:

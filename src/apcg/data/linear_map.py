@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from .._kernels import matrix
 from .._validation import Index, Matrix, Vector, check_length, is_sparse
+from . import many
 from .packed import Packed
 
 #: The gram matrix of dense columns is summed over parts of this many numbers, which are copied.
@@ -57,13 +58,6 @@ class LinearMap(Protocol):
         """How many numbers are stored."""
 
     @property
-    def width(self) -> int:
-        """K, the number of outputs: x is (n_coordinates, K), A x is (n_rows, K).
-
-        It is 1 for every map there is, and x and A x are then plain vectors.
-        """
-
-    @property
     def arrays(self) -> Arrays:
         """The data, indices and indptr that every kernel takes first.
 
@@ -84,10 +78,10 @@ class LinearMap(Protocol):
         """A by rows: a copy, made once for all who share this map."""
 
     def dot(self, x: Vector) -> Vector:
-        """A x"""
+        """A x; of an x with K columns, K columns"""
 
     def tdot(self, r: Vector) -> Vector:
-        """A' r"""
+        """A' r; of an r with K columns, K columns"""
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:
         """|A_i|^2 for every i, with row j weighted by weight_j if given."""
@@ -114,7 +108,6 @@ class Stored(ABC):
     `stored` is the same memory as a SciPy or NumPy matrix, with a row for each coordinate.
     """
 
-    width = 1
     constant = 0.0
     stored: Any
 
@@ -141,13 +134,17 @@ class Stored(ABC):
         return self.data, self.indices, self.indptr
 
     def dot(self, x: Vector) -> Vector:
-        check_length(x, self.n_coordinates, "x")
+        check_length(x[:, 0] if x.ndim == 2 else x, self.n_coordinates, "x")
+        if x.ndim == 2:
+            return many.dot(self.arrays, x, self.n_rows)
         out = np.zeros(self.n_rows)
         matrix.dot(*self.arrays, np.ascontiguousarray(x), out)
         return out
 
     def tdot(self, r: Vector) -> Vector:
-        check_length(r, self.n_rows, "r")
+        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
+        if r.ndim == 2:
+            return many.tdot(self.arrays, r, self.n_coordinates)
         out = np.empty(self.n_coordinates)
         matrix.tdot(*self.arrays, np.ascontiguousarray(r), out)
         return out
@@ -294,13 +291,13 @@ class Dense(Stored):
     def dot(self, x: Vector) -> Vector:
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
             return super().dot(x)
-        check_length(x, self.n_coordinates, "x")
-        return np.asarray(x @ self.stored)
+        check_length(x[:, 0] if x.ndim == 2 else x, self.n_coordinates, "x")
+        return np.asarray(self.stored.T @ x if x.ndim == 2 else x @ self.stored)
 
     def tdot(self, r: Vector) -> Vector:
         if self.data.dtype != np.float64:
             return super().tdot(r)
-        check_length(r, self.n_rows, "r")
+        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
         return np.asarray(self.stored @ r)
 
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
@@ -339,8 +336,6 @@ class Bordered:
     inner: Stored
     constant: float
 
-    width = 1
-
     def __post_init__(self) -> None:
         if self.constant == 0 or not np.isfinite(self.constant):
             raise ValueError(
@@ -372,10 +367,14 @@ class Bordered:
         return self.inner.lengths
 
     def dot(self, x: Vector) -> Vector:
+        if x.ndim == 2:
+            return np.vstack([self.inner.dot(x), self.constant * x.sum(axis=0)])
         return np.append(self.inner.dot(x), self.constant * np.sum(x))
 
     def tdot(self, r: Vector) -> Vector:
-        check_length(r, self.n_rows, "r")
+        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
+        if r.ndim == 2:
+            return np.asarray(self.inner.tdot(r[:-1]) + self.constant * r[-1])
         return self.inner.tdot(r[:-1]) + self.constant * float(r[-1])
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:

@@ -1,17 +1,20 @@
-"""`APCGClassifier`: linear classification, two classes or one against the rest."""
+"""`APCGClassifier`: linear classification, two classes, many at once, or one against the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .. import _validation as check
 from .. import losses
 from .._types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
 from .._validation import Index, Vector
@@ -20,6 +23,9 @@ from ..erm import ERM
 from ..penalties import Penalty
 from .linear import FLOATS, Linear, Plan, find_loss
 from .progress import Task, with_callbacks
+
+#: What `multi_class` may be.
+MODES = ("auto", "multinomial", "ovr", "crammer_singer")
 
 
 def _has_probabilities(estimator: Classifier) -> bool:
@@ -98,25 +104,75 @@ class Classifier(LinearClassifierMixin, Linear):
         alpha: float,
         base: ERM | None = None,
     ) -> Plan:
-        """One problem for two classes, else one against the rest for each; all share X."""
+        """One problem for two classes or for all at once, else one against the rest for each."""
         weights = self._weights(classes, codes, weights)
         self._check_classes(classes, codes, weights)
         loss = find_loss(self.loss, losses.names(margin=True), gamma=self.gamma)
+        joint = self._joint_loss(loss, len(classes))
+        if joint is not None:
+            return self._joint_plan(X, classes, codes, weights, joint, alpha, base)
         positive = [1] if len(classes) == 2 else range(len(classes))
         labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
         first = self._problem(X, labels[0], weights, loss, alpha, base)
         problems = [first, *(first.with_labels(y, weights) for y in labels[1:])]
         names = [f"class {classes[k]!s} against the rest" for k in positive]
 
-        def describe(answers: Sequence[Answer]) -> dict[str, Array]:
+        def describe(answers: Sequence[Answer]) -> dict[str, Any]:
             return {
                 "classes_": classes,
+                "multi_class_": "ovr",
                 "coef_": np.array([r.w for r in answers]),
                 "intercept_": np.array([r.intercept for r in answers]),
                 "dual_coef_": np.array([r.x for r in answers]),
             }
 
         return Plan(problems, names, describe)
+
+    def _joint_loss(self, loss: losses.Loss, K: int) -> losses.OutputsLoss | None:
+        """The loss over all classes; None if there are two, or one is set against the rest."""
+        mode = check.choice(self.multi_class, "multi_class", MODES)
+        logistic = isinstance(loss, losses.Logistic)
+        if mode == "multinomial" and not logistic:
+            raise ValueError(f"multi_class='multinomial' is for loss='logistic', got {loss!r}.")
+        hinge = isinstance(loss, losses.Hinge | losses.SmoothedHinge)
+        if mode == "crammer_singer" and not hinge:
+            raise ValueError(
+                "multi_class='crammer_singer' is for loss='hinge' or loss='smoothed_hinge', got "
+                f"{loss!r}."
+            )
+        if K == 2 or mode == "ovr" or (mode == "auto" and not logistic):
+            return None
+        if logistic:
+            return losses.Multinomial(K)
+        return losses.MulticlassHinge(loss.gamma / 2, K)  # with two classes, the same loss
+
+    def _joint_plan(
+        self,
+        X: Stored,
+        classes: Array,
+        codes: Index,
+        weights: Vector | None,
+        loss: losses.OutputsLoss,
+        alpha: float,
+        base: ERM | None,
+    ) -> Plan:
+        """One problem over all classes."""
+        if base is not None and len(classes) != base.K:  # a class is not in this fold
+            base = None
+        problem = self._problem(X, codes, weights, loss, alpha, base)
+        mode = "multinomial" if isinstance(loss, losses.Multinomial) else "crammer_singer"
+
+        def describe(answers: Sequence[Answer]) -> dict[str, Any]:
+            (r,) = answers
+            return {
+                "classes_": classes,
+                "multi_class_": mode,
+                "coef_": np.ascontiguousarray(r.w.T),
+                "intercept_": np.array(np.broadcast_to(r.intercept, len(classes))),
+                "dual_coef_": np.ascontiguousarray(r.x.T),
+            }
+
+        return Plan([problem], [f"all {len(classes)} classes"], describe)
 
     def _scores(
         self, X: Stored, y: Array, W: Array, b: Array, sample_weight: Vector | None = None
@@ -150,7 +206,8 @@ class Classifier(LinearClassifierMixin, Linear):
     def predict_proba(self, X: MatrixLike) -> Array:
         """The probabilities of the classes, for loss="logistic" only.
 
-        With more than two classes those of one against the rest, scaled to sum to one.
+        With more than two classes the softmax of the decisions, or with multi_class="ovr" those of
+        one against the rest, scaled to sum to one.
 
         Parameters
         ----------
@@ -160,7 +217,12 @@ class Classifier(LinearClassifierMixin, Linear):
         -------
         array of shape (n_samples, n_classes), in the order of `classes_`
         """
-        shares: Array = self._predict_proba_lr(X)
+        check_is_fitted(self)
+        shares: Array
+        if self.multi_class_ == "multinomial":
+            shares = softmax(self.decision_function(X), axis=1)
+        else:
+            shares = self._predict_proba_lr(X)
         return shares
 
     @available_if(_has_probabilities)
@@ -177,7 +239,9 @@ class Classifier(LinearClassifierMixin, Linear):
         """
         scores: Array = self.decision_function(X)
         logs: Array
-        if scores.ndim == 1:
+        if self.multi_class_ == "multinomial":
+            logs = log_softmax(scores, axis=1)
+        elif scores.ndim == 1:
             logs = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         else:
             each = -np.logaddexp(0.0, -scores)
@@ -190,8 +254,7 @@ class APCGClassifier(Classifier):
 
     minimize  the mean of phi(y_i (a_i' w + b)) + alpha g(w),  y_i = -1 or 1
 
-    The intercept b has no penalty. With more than two classes, one problem for each class against
-    the rest.
+    The intercept b has no penalty. With more than two classes see `multi_class`.
 
     Parameters
     ----------
@@ -207,6 +270,12 @@ class APCGClassifier(Classifier):
         For "elasticnet".
     gamma : float, default=1.0
         For "smoothed_hinge": how smooth. 0 would be the hinge.
+    multi_class : {"auto", "multinomial", "ovr", "crammer_singer"}, default="auto"
+        With more than two classes: "multinomial", for "logistic", is the softmax, one problem over
+        all classes; "crammer_singer", for "hinge" and "smoothed_hinge", is
+        max_k (z_k + [k != y]) - z_y or its smoothed form; "ovr" is one problem for each class
+        against the rest. "auto" is "multinomial" for "logistic" and "ovr" for the others. Two
+        classes are one problem of margins, whatever this says.
     fit_intercept : bool, default=True
     tol : float, default=1e-6
         The relative duality gap to stop at: the objective is then within this of the optimum.
@@ -233,6 +302,8 @@ class APCGClassifier(Classifier):
     intercept_ : array of shape (1,) or (n_classes,)
     dual_coef_ : array of shape (1, n_samples) or (n_classes, n_samples)
         The dual point x that certifies the result; see docs/estimators.md.
+    multi_class_ : {"multinomial", "ovr", "crammer_singer"}
+        What was solved; "ovr" for two classes.
     duality_gap_ : float, or array of shape (n_classes,)
         The objective is at most this far from the optimum.
     n_iter_ : int
@@ -266,6 +337,7 @@ class APCGClassifier(Classifier):
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
         gamma: float = 1.0,
+        multi_class: str = "auto",
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_epochs: int = 1000,
@@ -281,6 +353,7 @@ class APCGClassifier(Classifier):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.gamma = gamma
+        self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_epochs = max_epochs

@@ -35,8 +35,8 @@ class APCGClassifierCV(Search, Classifier):
 
     Parameters
     ----------
-    loss, penalty, l1_ratio, gamma, fit_intercept, tol, max_epochs, method, class_weight,
-    random_state, verbose : as in `APCGClassifier`
+    loss, penalty, l1_ratio, gamma, multi_class, fit_intercept, tol, max_epochs, method,
+    class_weight, random_state, verbose : as in `APCGClassifier`
     alphas : int or array of floats, default=15
         The alphas to try; a number is so many from 1 to 1e-6, in equal ratios.
     cv : int, splitter or iterable, default=None
@@ -59,8 +59,9 @@ class APCGClassifierCV(Search, Classifier):
         The mean over the folds for `alpha_`.
     n_iter_path_ : array of shape (n_alphas, n_folds)
         Passes over the data in the folds.
-    classes_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_, n_features_in_,
-    feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and `alpha_`
+    classes_, multi_class_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_,
+    n_features_in_, feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and
+        `alpha_`
 
     Examples
     --------
@@ -81,6 +82,7 @@ class APCGClassifierCV(Search, Classifier):
         alphas: ArrayLike = 15,
         l1_ratio: float = 0.5,
         gamma: float = 1.0,
+        multi_class: str = "auto",
         fit_intercept: bool = True,
         cv: int | Splitter | Iterable[Split] | None = None,
         scoring: Scoring | None = None,
@@ -97,6 +99,7 @@ class APCGClassifierCV(Search, Classifier):
         self.alphas = alphas
         self.l1_ratio = l1_ratio
         self.gamma = gamma
+        self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.cv = cv
         self.scoring = scoring

@@ -55,12 +55,13 @@ class Plan:
     problems: list[ERM]
     names: list[str]
     describe: Callable[[Sequence[Any]], dict[str, Any]]
-    offset: float = 0.0  # what was taken from the labels
+    offset: Any = 0.0  # what was taken from the labels
 
     def share(self) -> None:
         """Make the copy of X by features, if one is needed, before threads do so one by one."""
-        if self.problems[0].separable and not self.problems[0].dual_form:
-            _ = self.problems[0].form
+        first = self.problems[0]
+        if first.K == 1 and first.separable and not first.dual_form:
+            _ = first.form
 
 
 class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
@@ -69,9 +70,9 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _problem(
         self,
         X: Any,
-        y: Vector,
+        y: Any,
         weights: Vector | None,
-        loss: losses.Loss,
+        loss: losses.Loss | losses.OutputsLoss,
         alpha: float,
         base: ERM | None = None,
     ) -> ERM:
@@ -161,10 +162,14 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _starts(self, plan: Plan) -> list[Start | None]:
         """Where warm starts begin, if the last fit had as many features and problems."""
         last = getattr(self, "coef_", None) if self.warm_start else None
-        shape = (len(plan.problems), plan.problems[0].d)
+        first = plan.problems[0]
+        shape = (first.K if first.K > 1 else len(plan.problems), first.d)
         if last is None or np.atleast_2d(_dense(last)).shape != shape:
             return [None] * len(plan.problems)
         coef, intercept = np.atleast_2d(_dense(last)), np.atleast_1d(self.intercept_)
+        if first.K > 1:
+            w = np.ascontiguousarray(coef.T, dtype=np.float64)
+            return [start_at(first, w, intercept - plan.offset, self.dual_coef_.T)]
         return [
             start_at(p, w.astype(np.float64), float(b) - plan.offset, x)
             for p, w, b, x in zip(
@@ -178,15 +183,11 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def start_at(problem: ERM, w: Vector, b: float, x: Vector | None = None) -> Start:
+def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
     """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
-    loss, s = problem.loss, problem.weights
-    if x is None or x.size != problem.n_samples:
-        z = problem.samples.tdot(w) + b
-        x = -s * loss.arrays.derivative(loss.argument(z, problem.y))
-    with np.errstate(invalid="ignore"):  # 0 times infinity
-        x = np.where(s > 0, np.clip(x, s * loss.domain[0], s * loss.domain[1]), 0.0)
-    return Start(x, w, b if problem.intercept else 0.0)
+    if x is None or x.shape[0] != problem.n_samples:
+        x = problem.loss.dual_of(problem.samples.tdot(w) + b, problem.y, problem.weights)
+    return Start(problem.into_domain(x), w, b if problem.intercept else 0.0)
 
 
 def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:

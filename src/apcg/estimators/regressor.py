@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +30,9 @@ class Regressor(RegressorMixin, Linear):
         """X, y and weights or None."""
         check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
-        )
+            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True,
+            multi_output=True,
+        )  # fmt: skip
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
@@ -49,18 +51,24 @@ class Regressor(RegressorMixin, Linear):
             self.loss, losses.names(margin=False), delta=self.delta, epsilon=self.epsilon
         )
         known = weights if weights is not None and weights.any() else None
-        offset = float(np.average(y, weights=known)) if self.fit_intercept else 0.0
+        offset = np.average(y, axis=0, weights=known) if self.fit_intercept else np.zeros(())
+        two = y.ndim == 2
 
         def describe(answers: Sequence[Answer]) -> dict[str, Array]:
             (r,) = answers
+            outputs = y.shape[1:] if two else (1,)
             return {
-                "coef_": np.array(r.w),
-                "intercept_": np.array([r.intercept + offset]),
-                "dual_coef_": np.array(r.x),
+                "coef_": np.array(np.atleast_2d(r.w.T) if two else r.w),
+                "intercept_": np.array(np.broadcast_to(r.intercept + offset, outputs)),
+                "dual_coef_": np.array(np.atleast_2d(r.x.T) if two else r.x),
             }
 
-        problem = self._problem(X, y - offset, weights, loss, alpha, base)
-        return Plan([problem], ["regression"], describe, offset)
+        target = y - offset
+        if two and y.shape[1] == 1:
+            target = np.ascontiguousarray(target[:, 0])
+        problem = self._problem(X, target, weights, loss, alpha, base)
+        taken = offset if problem.K > 1 else float(np.ravel(offset)[0])
+        return Plan([problem], ["regression"], describe, taken)
 
     def _scores(
         self, X: Stored, y: Vector, W: Array, b: Array, sample_weight: Vector | None = None
@@ -75,7 +83,7 @@ class Regressor(RegressorMixin, Linear):
     def _scorable(y: Vector, sample_weight: Vector | None = None) -> bool:
         """Whether `_scores` are numbers; for all else scikit-learn has rules and warnings."""
         kept = y if sample_weight is None else y[sample_weight > 0]
-        return bool(kept.size > 1 and kept.min() < kept.max())
+        return bool(y.ndim == 1 and kept.size > 1 and kept.min() < kept.max())
 
     def predict(self, X: MatrixLike) -> Vector:
         """The predictions X w + b.
@@ -86,14 +94,21 @@ class Regressor(RegressorMixin, Linear):
 
         Returns
         -------
-        array of shape (n_samples,)
+        array of shape (n_samples,), or (n_samples, n_outputs)
         """
         check_is_fitted(self)
         check_sparse(X, "X")
         samples = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        linear = np.ravel(safe_sparse_dot(samples, self.coef_.T, dense_output=True))
+        linear = safe_sparse_dot(samples, self.coef_.T, dense_output=True)
+        if self.dual_coef_.ndim == 1:  # coef_ may be sparse, and then it has two dimensions
+            linear = np.ravel(linear)
         z: Vector = linear + self.intercept_
         return z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class APCGRegressor(Regressor):
@@ -101,7 +116,8 @@ class APCGRegressor(Regressor):
 
     minimize  the mean of phi(a_i' w + b - y_i) + alpha g(w)
 
-    The intercept b has no penalty.
+    The intercept b has no penalty. A y of several columns is solved at once, with a loss that is
+    the sum over the outputs.
 
     Parameters
     ----------
@@ -136,9 +152,9 @@ class APCGRegressor(Regressor):
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-    intercept_ : array of shape (1,)
-    dual_coef_ : array of shape (n_samples,)
+    coef_ : array of shape (n_features,), or (n_outputs, n_features) if y has columns
+    intercept_ : array of shape (1,) or (n_outputs,)
+    dual_coef_ : array of shape (n_samples,) or (n_outputs, n_samples)
         The dual point x that certifies the result; see docs/estimators.md.
     duality_gap_ : float
         The objective is at most this far from the optimum.
@@ -202,7 +218,7 @@ class APCGRegressor(Regressor):
         ----------
         X : samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
             C-ordered.
-        y : a number for each sample.
+        y : a number for each sample, or a row of them.
         sample_weight : non-negative numbers; integers equal repetition of rows.
 
         Returns

@@ -77,7 +77,7 @@ class AFG:
             if self._accept(y, new, gradient, value):
                 break
             self.L *= 2
-        restart = self.mu == 0 and float((y.w - new.w) @ (new.w - self.at.w)) > 0
+        restart = self.mu == 0 and float(np.vdot(y.w - new.w, new.w - self.at.w)) > 0
         self.at, self._far, self.gamma = new, far, gamma
         self.L = max(self.L * _EASE, self._least)
         if restart:
@@ -86,10 +86,12 @@ class AFG:
 
     def with_zeros(self, found: Certificate) -> Point:
         """w with zeros where a proximal gradient step from it has them: w is an average of such."""
-        w = found.w if self.problem.d == found.w.size else np.append(found.w, found.b)
+        w, d = found.w, found.w.shape[0]
+        if self.problem.d > d:
+            w = np.concatenate([w, np.asarray(found.b)[None]])
         gradient, _ = self._smooth(Predicted(w, self.problem.samples.tdot(w)))
         step = self._prox(w - gradient / self.L, 1 / self.L).w
-        put = np.where(step == 0, 0.0, w)[: found.w.size]
+        put = np.where(step == 0, 0.0, w)[:d]
         return Point(w=put, x=found.x, b=found.b)
 
     def _alpha(self) -> float:
@@ -99,14 +101,13 @@ class AFG:
     def _smooth(self, y: Predicted) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
-        slope = p.loss.derivative(y.z, p.y)
-        gradient = p.samples.dot(p.weights * slope) / p.n + p.alpha * p.g.b * y.w
+        slopes = -p._signed(p.loss.dual_of(y.z, p.y, p.weights))
+        gradient = p.samples.dot(slopes) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
     def _value(self, y: Predicted) -> float:
         p = self.problem
-        total = p.loss.arrays.total(y.z, p.y, p.loss.margin, p.weights)
-        return float(total / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
+        return float(p.loss_total(y.z) / p.n + 0.5 * p.alpha * np.sum(p.g.b * y.w**2))
 
     def _prox(self, v: Vector, step: float) -> Predicted:
         """The prox of Psi, which is lambda g without its square."""
@@ -115,8 +116,8 @@ class AFG:
 
     def _accept(self, y: Predicted, new: Predicted, gradient: Vector, value: float) -> bool:
         move = new.w - y.w
-        square = float(move @ move)
-        bound = value + float(gradient @ move) + 0.5 * self.L * square
+        square = float(np.vdot(move, move))
+        bound = value + float(np.vdot(gradient, move)) + 0.5 * self.L * square
         slack = 1e-14 * abs(value)  # what rounding may add to either side
         return self._value(new) <= bound + slack or square == 0 or not math.isfinite(bound)
 

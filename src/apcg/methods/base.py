@@ -24,7 +24,6 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from .. import _validation as validate
 from .._validation import Vector
 from ..budget import Budget, Work
 from ..erm import ERM
@@ -141,8 +140,8 @@ QUADRATIC_PENALTY = Need(
 
 def check_dual_start(problem: ERM, x: Vector) -> Vector:
     """x0 as a dual point, or an error that says what it must be."""
-    x = validate.vector(x, problem.n_samples, "x0")
-    if not math.isfinite(problem.loss.arrays.total_conjugate(x, problem.weights)):
+    x = problem._rows(x, "x0")
+    if not math.isfinite(problem.conjugate_total(x)):
         raise ValueError(
             "x0 must be dual feasible: phi* is infinite at it. Dual variables of loss "
             f"{problem.loss.name!r} are in {problem.loss.domain}, times their weights."

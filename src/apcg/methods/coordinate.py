@@ -121,9 +121,9 @@ class Coordinates:
 def _first_b(problem: ERM, start: Vector, at: Start) -> float:
     """The intercept to start from: one that is known, or the best for the start."""
     if at.b is not None:
-        return at.b
+        return float(at.b)
     w = problem.omega(start) if problem.dual_form else start
-    return problem._best_intercept(problem.samples.tdot(w))
+    return float(problem._best_intercept(problem.samples.tdot(w)))
 
 
 def _left_out(problem: ERM) -> Index:

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from .. import _validation as validate
 from .._validation import Vector
 from ..erm import ERM
 from ..points import Certificate, Point, Start
@@ -64,7 +63,8 @@ class FullRun:
         """The present answer."""
         at = self.iterate.at
         if self.problem.intercept:
-            return Point(w=at.w[:-1], b=float(at.w[-1]), z=at.z)
+            last = at.w[-1]
+            return Point(w=at.w[:-1], b=last if self.problem.K > 1 else float(last), z=at.z)
         return Point(w=at.w, z=at.z)
 
     def seen(self, certificate: Certificate) -> None:
@@ -72,7 +72,7 @@ class FullRun:
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
-        if not self.problem.dual_form and self.problem.separable:
+        if not self.problem.dual_form and self.problem.separable and self.problem.K == 1:
             return with_zeros(self.problem, certificate, self._rng)
         put = getattr(self.iterate, "with_zeros", None)
         return None if put is None or self.problem.g.is_quadratic else put(certificate)
@@ -80,12 +80,12 @@ class FullRun:
 
 def start_vector(problem: ERM, at: Start) -> Vector:
     """The w to start from, with b at its end if the problem has an intercept."""
-    start = problem.g.clip(np.zeros(problem.d))
+    start = problem.g.clip(np.zeros((problem.d, problem.K) if problem.K > 1 else problem.d))
     if at.w is not None:
-        start = validate.vector(at.w, problem.d, "x0", each="column of X").copy()
+        start = problem._features(at.w).copy()
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
         b = problem._best_intercept(problem.samples.tdot(start)) if at.b is None else at.b
-        start = np.append(start, b)
+        start = np.concatenate([start, np.asarray(b)[None]])
     return start

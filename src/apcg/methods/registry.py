@@ -10,6 +10,7 @@ from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, Need, unmet
+from .blocks import BlockAPCG, BlockAuto, BlockSDCA, OutputsAFG
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -19,12 +20,19 @@ from .span import Span
 from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
+#: those for problems with K > 1 outputs
+_FOR_OUTPUTS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Make a method known by its name. Returns it, so that it serves as a decorator of a class."""
+    """Make a method known by its name. Returns it, so that it serves as a decorator of a class.
+
+    One with an attribute `outputs` that is true is for problems with K > 1 outputs, of a name that
+    may be that of a method for one.
+    """
     _check(method)
-    _METHODS[method.name] = method
+    table = _FOR_OUTPUTS if getattr(method, "outputs", False) else _METHODS
+    table[method.name] = method
     return method
 
 
@@ -33,17 +41,27 @@ def names() -> tuple[str, ...]:
     return tuple(_METHODS)
 
 
-def find(method: str | Method) -> Method:
-    """The method of that name, or the method object itself."""
+def find(method: str | Method, K: int = 1) -> Method:
+    """The method of that name for K outputs, or the method object itself."""
     if isinstance(method, str) or not hasattr(method, "start"):
-        return _METHODS[choice(method, "method", names())]
+        name = choice(method, "method", names())
+        if K > 1 and name not in _FOR_OUTPUTS:
+            known = ", ".join(map(repr, _FOR_OUTPUTS))
+            raise ValueError(f"method {name!r} is for one output, got {K}; take one of {known}.")
+        return _METHODS[name] if K == 1 else _FOR_OUTPUTS[name]
     _check(method)
+    if K > 1 and not getattr(method, "outputs", False):
+        raise ValueError(
+            f"method {method.name!r} is for one output, got {K}; give it an attribute `outputs` "
+            "that is true if it takes W of shape (d, K)."
+        )
     return method
 
 
 def fitting(problem: ERM) -> list[str]:
     """The names of the methods whose needs the problem meets."""
-    return [name for name, method in _METHODS.items() if unmet(method, problem) is None]
+    known = _METHODS if problem.K == 1 else _FOR_OUTPUTS
+    return [name for name, method in known.items() if unmet(method, problem) is None]
 
 
 def check_fit(method: Method, problem: ERM) -> None:
@@ -93,5 +111,9 @@ for _method in (
     Interior(),
     Span(Auto()),
     WorkingSet(),
+    BlockAuto(),
+    BlockAPCG(),
+    BlockSDCA(),
+    OutputsAFG(),
 ):
     register(_method)

@@ -57,7 +57,7 @@ def applies(problem: ERM) -> bool:
 def rests(problem: ERM) -> bool:
     """Whether there are values that coordinates come to rest at."""
     if problem.dual_form:
-        return problem.loss.rests
+        return bool(problem.loss.rests)
     return problem.separable and bool(problem.interval.a.any())
 
 

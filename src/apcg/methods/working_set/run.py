@@ -207,7 +207,7 @@ class SparseRun:
             return bend
         weights = np.broadcast_to(self.problem.weights, bend.shape)
         bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
-        return bend if self._steeper is None else np.maximum(bend, self._steeper)
+        return np.asarray(bend if self._steeper is None else np.maximum(bend, self._steeper))
 
     def move(self, W: Index | slice, v: Vector, way: Vector, way_b: float) -> float:
         """Along the line to w_W = v, as far as P falls by a part of what the model promises.

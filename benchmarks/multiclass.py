@@ -1,0 +1,177 @@
+"""Many classes: seconds to the same suboptimality, against other solvers of the same problem.
+
+    pip install 'apcg[peers]'
+    python benchmarks/multiclass.py --data news20_multiclass digits --alpha 1e-3 1/n
+
+P(W) = mean loss + (lambda/2)|W|^2, no intercept, is computed here from the W of each solver.
+Each has the loosest tolerance of its grid looked up at which P(W) - P* <= eps P*, and is then timed
+with that: one process, one thread, all solvers in turn, best of several, in seconds of the
+processor. A solver is given up when one run takes longer than --limit. P* is from a run of ours to
+a relative duality gap of 1e-9. The last column is our time over the best of the others.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from apcg import ERM, datasets, solve
+
+
+def load(name):
+    """X and labels 0..K-1."""
+    if name in ("digits", "iris", "wine"):
+        import sklearn.datasets
+
+        X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+        return X / np.abs(X).max(), y
+    found = datasets.load(str(Path(os.environ.get("APCG_DATA_DIR", ".")) / f"{name}.train.bz2"))
+    return sp.csr_matrix(found.X), np.unique(found.y, return_inverse=True)[1]
+
+
+def ours(X, y, loss, lam):
+    problem = ERM(X, y, loss, "l2", lam)
+    return lambda tol: solve(problem, tol=tol, max_epochs=10**5, random_state=0).w
+
+
+def scikit(solver):
+    def make(X, y, loss, lam):
+        from sklearn.linear_model import LogisticRegression
+
+        def fit(tol):
+            # saga counts passes; the others stop by the gradient
+            stop = {"tol": 1e-12, "max_iter": round(1 / tol)} if solver == "saga" else {
+                "tol": tol, "max_iter": 10**5}  # fmt: skip
+            model = LogisticRegression(
+                C=1 / (lam * len(y)), solver=solver, fit_intercept=False, random_state=0, **stop
+            )
+            return model.fit(X, y).coef_.T
+
+        return fit
+
+    return make
+
+
+def cyanure(solver):
+    def make(X, y, loss, lam):
+        from cyanure.estimators import Classifier
+
+        def fit(tol):
+            model = Classifier(
+                loss="multiclass-logistic", penalty="l2", lambda_1=lam, solver=solver, tol=tol,
+                max_iter=2000, duality_gap_interval=5, fit_intercept=False, verbose=False,
+                n_threads=1)  # fmt: skip
+            W = np.asarray(model.fit(X, y).get_weights())
+            return W if W.shape[0] == X.shape[1] else W.T
+
+        return fit
+
+    return make
+
+
+def liblinear(X, y, loss, lam):
+    from liblinear.liblinearutil import parameter, problem, train
+
+    data = problem(y, sp.csr_matrix(X))
+
+    def fit(tol):
+        model = train(data, parameter(f"-s 4 -q -e {tol} -c {1 / (lam * len(y))}"))
+        order = np.argsort(model.get_labels())
+        w = np.ctypeslib.as_array(model.w, (X.shape[1] * len(order),))
+        return w.reshape(X.shape[1], -1)[:, order].copy()
+
+    return fit
+
+
+TIGHT = np.geomspace(1e-1, 1e-9, 17)
+CONTESTANTS = {
+    "multinomial": {
+        "apcg": (ours, None),
+        "lbfgs": (scikit("lbfgs"), TIGHT),
+        "newton-cg": (scikit("newton-cg"), TIGHT),
+        "newton-cholesky": (scikit("newton-cholesky"), TIGHT),
+        "saga": (scikit("saga"), 1 / np.array([3, 5, 8, 12, 20, 35, 60, 100, 200, 400])),
+        "cyanure": (cyanure("auto"), TIGHT),
+        "catalyst-miso": (cyanure("catalyst-miso"), TIGHT),
+    },
+    "multiclass_hinge": {
+        "apcg": (ours, None),
+        "LIBLINEAR -s 4": (liblinear, np.geomspace(1, 1e-6, 19)),
+    },
+}
+
+
+def seconds(fit, tol):
+    start = time.process_time()
+    W = fit(tol)
+    return time.process_time() - start, W
+
+
+def look_up(fit, grid, problem, aim, limit):
+    """The loosest tolerance that gives P(W) <= aim; None if there is none within the limit."""
+    for tol in grid:
+        taken, W = seconds(fit, tol)
+        if problem.primal(np.ascontiguousarray(W, dtype=np.float64)) <= aim:
+            return tol
+        if taken > limit:
+            return None
+    return None
+
+
+def cell(name, X, y, loss, lam, targets, repeats, limit, peers):
+    problem = ERM(X, y, loss, "l2", lam)
+    best = solve(problem, tol=1e-9, max_epochs=10**6, random_state=0).primal
+    for eps in targets:
+        aim = best * (1 + eps)
+        ready = {}
+        for who, (make, grid) in CONTESTANTS[loss].items():
+            if peers and who not in (*peers, "apcg"):
+                continue
+            if who == "newton-cholesky" and X.shape[1] * problem.K > 2000:
+                continue
+            try:
+                fit = make(X, y, loss, lam)
+                # a certified gap of eps is asked of us, not only P
+                tol = look_up(fit, [eps] if grid is None else grid, problem, aim, limit)
+            except Exception as error:  # a peer that cannot do it is left out, with the reason
+                print(f"    {who}: {type(error).__name__}: {str(error)[:80]}")
+                continue
+            if tol is not None:
+                ready[who] = (fit, tol)
+        taken = dict.fromkeys(ready, np.inf)
+        for _ in range(repeats):
+            for who, (fit, tol) in ready.items():
+                taken[who] = min(taken[who], seconds(fit, tol)[0])
+        others = {who: t for who, t in taken.items() if who != "apcg"}
+        ratio = f"{taken['apcg'] / min(others.values()):.2f}" if others else "-"
+        shown = ", ".join(f"{who} {t:.3f}" for who, t in taken.items())
+        print(f"{name} {loss} lambda {lam:.2g} to {eps:g}: {shown}; ratio {ratio}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=["digits"])
+    parser.add_argument("--loss", nargs="+", choices=list(CONTESTANTS), default=["multinomial"])
+    parser.add_argument("--alpha", nargs="+", default=["1e-3", "1/n", "1e-5", "1e-6"])
+    parser.add_argument("--eps", nargs="+", type=float, default=[1e-3, 1e-6])
+    parser.add_argument("--peers", nargs="*", help="only these, beside apcg")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=20.0)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        for name in given.data:
+            X, y = load(name)
+            for loss in given.loss:
+                for alpha in given.alpha:
+                    lam = 1 / X.shape[0] if alpha == "1/n" else float(alpha)
+                    cell(name, X, y, loss, lam, given.eps, given.repeats, given.limit, given.peers)
+
+
+if __name__ == "__main__":
+    main()

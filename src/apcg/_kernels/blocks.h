@@ -1,0 +1,175 @@
+/* exp and log of four numbers, the softmax and its prox, over rows of K numbers.
+ *
+ * K is padded to a multiple of four; pads of dual variables are 0. The AVX2 clone and the plain one
+ * give the same bits. */
+#ifndef APCG_BLOCKS_H
+#define APCG_BLOCKS_H
+
+#include "vectors.h"
+
+/* exp is never below exp(FLOOR), and what is below TINY is 0: subnormal numbers are slow. */
+#define APCG_FLOOR (-345.0)
+#define APCG_TINY 1e-140
+
+/* ---- exp and log of four numbers ------------------------------------------------------------ */
+
+/* exp(x) for FLOOR <= x <= 700 or so: x = k log 2 + r, a Taylor polynomial in r, times 2^k */
+APCG_INLINE apcg_v4 apcg_exp4(apcg_v4 x) {
+    const apcg_v4 shift = APCG_ALL(6755399441055744.0); /* 1.5 2^52: rounds to an integer */
+    const apcg_v4 t = x * APCG_ALL(1.4426950408889634) + shift;
+    const apcg_v4 k = t - shift;
+    const apcg_v4 r = (x - k * APCG_ALL(0.693147180369123816490)) -
+                      k * APCG_ALL(1.90821492927058770002e-10);
+    const apcg_v4 r2 = r * r, r4 = r2 * r2, r8 = r4 * r4;
+    const apcg_v4 a = (1.0 + r) + r2 * (0.5 + r * (1.0 / 6));
+    const apcg_v4 b = (1.0 / 24 + r * (1.0 / 120)) + r2 * (1.0 / 720 + r * (1.0 / 5040));
+    const apcg_v4 c = (1.0 / 40320 + r * (1.0 / 362880)) +
+                      r2 * (1.0 / 3628800 + r * (1.0 / 39916800));
+    const apcg_v4 e = (a + r4 * b) + r8 * (c + r4 * (1.0 / 479001600 + r * (1.0 / 6227020800.0)));
+    const apcg_i4 power = ((apcg_i4)t - (apcg_i4)shift + 1023) << 52;
+    return e * (apcg_v4)power;
+}
+
+/* log(x) for normal x > 0: x = m 2^k, sqrt(1/2) <= m < sqrt(2), by the series of artanh */
+APCG_INLINE apcg_v4 apcg_log4(apcg_v4 x) {
+    const apcg_i4 bits = (apcg_i4)x;
+    const apcg_i4 off = bits - 0x3fe6a09e667f3bcdLL; /* of sqrt(1/2) */
+    const apcg_i4 whole = off & (apcg_i4){~0xfffffffffffffLL, ~0xfffffffffffffLL,
+                                          ~0xfffffffffffffLL, ~0xfffffffffffffLL};
+    const apcg_v4 m = (apcg_v4)(bits - whole);
+    /* the exponent as a double: its integer in the low bits of 1.5 2^52 */
+    const apcg_v4 shift = APCG_ALL(6755399441055744.0);
+    const apcg_i4 biased = (apcg_i4)((uint64_t __attribute__((vector_size(32))))whole >> 52);
+    const apcg_i4 sign = (biased & 2048) != 0; /* a negative exponent: 12 bits, two's complement */
+    const apcg_v4 k = (apcg_v4)((biased - (sign & 4096)) + (apcg_i4)shift) - shift;
+    const apcg_v4 s = (m - 1.0) / (m + 1.0), q = s * s;
+    const apcg_v4 odd = q * (2.0 / 3 + q * (2.0 / 5 + q * (2.0 / 7 + q * (2.0 / 9 + q * (2.0 / 11 +
+                        q * (2.0 / 13 + q * (2.0 / 15 + q * (2.0 / 17 + q * (2.0 / 19 +
+                        q * (2.0 / 21))))))))));
+    const apcg_v4 f = m - 1.0; /* 2 s = f - s f, without the rounding of s */
+    return k * APCG_ALL(0.693147180369123816490) +
+           (f - s * (f - odd) + k * APCG_ALL(1.90821492927058770002e-10));
+}
+
+/* ---- softmax -------------------------------------------------------------------------------- */
+
+/* p = softmax(t) over whole vectors (t of pads is far below the others); returns log sum exp */
+APCG_CLONES static double apcg_softmax(const double *t, double *p, ptrdiff_t size) {
+    double top = t[0], total = 0.0;
+    for (ptrdiff_t k = 1; k < size; k++) top = t[k] > top ? t[k] : top;
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        apcg_v4 d = APCG_AT(t, k) - top;
+        d = APCG_IF(d > APCG_FLOOR, d, APCG_ALL(APCG_FLOOR));
+        apcg_v4 e = apcg_exp4(d);
+        e = APCG_IF(e > APCG_TINY, e, APCG_ALL(0.0));
+        APCG_PUT(p, k) = e;
+        sum += e;
+    }
+    total = APCG_SUM(sum);
+    const double scale = 1.0 / total;
+    for (ptrdiff_t k = 0; k < size; k += 4) APCG_PUT(p, k) *= scale;
+    return top + log(total);
+}
+
+/* KL(pi || softmax(z)) with theta = log pi: phi(z) + phi*(pi - e) + <z, e - pi> of one row.
+ * With r = log of softmax(z)/pi it is the sum of pi (exp(r) - 1 - r), which does not cancel. p is
+ * softmax(z), lse = log sum exp(z). */
+APCG_CLONES static double apcg_divergence(const double *z, const double *p, double lse,
+                                          const double *pi, const double *theta, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 a = APCG_AT(pi, k), r = APCG_AT(z, k) - lse - APCG_AT(theta, k);
+        const apcg_v4 near = a * (r * r) * (0.5 + r * (1.0 / 6 + r * (1.0 / 24)));
+        const apcg_v4 far = APCG_AT(p, k) - a - a * r;
+        sum += APCG_IF((r < 1e-2) & (r > -1e-2), near, far);
+    }
+    return APCG_SUM(sum);
+}
+
+/* the same for a pi near softmax(z) without its logarithm: sum (pi - p)^2/(pi + p), which is equal
+ * to the third order */
+APCG_CLONES static double apcg_distance(const double *p, const double *pi, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        apcg_v4 a = APCG_AT(pi, k);
+        a = APCG_IF(a > 0.0, a, APCG_ALL(0.0));
+        const apcg_v4 d = a - APCG_AT(p, k);
+        sum += d * d / (a + APCG_AT(p, k) + 1e-300);
+    }
+    return APCG_SUM(sum);
+}
+
+/* argmin over the simplex of sum pi log pi + (rho/2)|pi|^2 - <b, pi>, rho >= 0, from a guess.
+ *
+ * theta = log pi solves theta + rho exp(theta) = b - nu, sum exp(theta) = 1. Newton's method on
+ * (theta, nu) jointly, with Halley's correction of theta; S log S in the place of S - 1 makes nu
+ * exact for rho = 0. A change below `enough` is the last one, its error about the square. Returns
+ * the iterations, or 0 if the guess led nowhere: then theta and pi are to be found otherwise. */
+APCG_CLONES static int apcg_softmax_root(double *theta, double *pi, const double *b, double rho,
+                                         double enough, ptrdiff_t size) {
+    double S = 1.0;
+    for (int round = 1; round <= 12; round++) {
+        apcg_v4 weight = APCG_ALL(0.0), moment = APCG_ALL(0.0);
+        for (ptrdiff_t k = 0; k < size; k += 4) {
+            const apcg_v4 x = APCG_AT(pi, k), bent = rho * x;
+            const apcg_v4 w = x / (1.0 + bent);
+            weight += w;
+            moment += w * (APCG_AT(b, k) - APCG_AT(theta, k) - bent);
+        }
+        const double excess = S - 1.0;
+        const double own = fabs(excess) < 1e-4 ? excess * (1.0 + 0.5 * excess) : S * log(S);
+        const double nu = (APCG_SUM(moment) + own) / APCG_SUM(weight);
+        if (!(nu - nu == 0.0)) return 0;
+        apcg_v4 sum = APCG_ALL(0.0), far = APCG_ALL(0.0), large = APCG_ALL(0.0);
+        for (ptrdiff_t k = 0; k < size; k += 4) {
+            const apcg_v4 x = APCG_AT(pi, k), t = APCG_AT(theta, k), bent = rho * x;
+            const apcg_v4 slope = 1.0 / (1.0 + bent);
+            apcg_v4 d = (APCG_AT(b, k) - nu - t - bent) * slope;
+            apcg_v4 below = 1.0 + 0.5 * d * bent * slope;
+            below = APCG_IF(below > 0.5, below, APCG_ALL(0.5));
+            d = d / below;
+            apcg_v4 moved = t + d;
+            moved = APCG_IF(moved < 0.0, moved, APCG_ALL(0.0));
+            moved = APCG_IF(moved > APCG_FLOOR, moved, APCG_ALL(APCG_FLOOR));
+            d = moved - t;
+            APCG_PUT(theta, k) = moved;
+            d = APCG_IF(d < 0.0, -d, d);
+            large = APCG_IF(d > large, d, large);
+            d *= x;
+            far = APCG_IF(d > far, d, far);
+        }
+        const double largest = fmax(fmax(large[0], large[1]), fmax(large[2], large[3]));
+        const double change = fmax(fmax(far[0], far[1]), fmax(far[2], far[3]));
+        for (ptrdiff_t k = 0; k < size; k += 4) {
+            apcg_v4 x = apcg_exp4(APCG_AT(theta, k));
+            x = APCG_IF(x > APCG_TINY, x, APCG_ALL(0.0));
+            sum += x;
+            APCG_PUT(pi, k) = x;
+        }
+        S = APCG_SUM(sum);
+        if (largest < 1.0 && change < enough && S > 0.5 && S < 2.0) {
+            const double scale = 1.0 / S, shift = log(S);
+            for (ptrdiff_t k = 0; k < size; k += 4) {
+                APCG_PUT(pi, k) *= scale;
+                const apcg_v4 t = APCG_AT(theta, k) - shift;
+                APCG_PUT(theta, k) = APCG_IF(t > APCG_FLOOR, t, APCG_ALL(APCG_FLOOR));
+            }
+            return round;
+        }
+    }
+    return 0;
+}
+
+/* sum x log x over the entries that are positive (pads are 0) */
+APCG_CLONES static double apcg_entropy(const double *x, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 a = APCG_AT(x, k);
+        const apcg_v4 safe = APCG_IF(a > 1e-300, a, APCG_ALL(1.0));
+        sum += safe * apcg_log4(safe);
+    }
+    return APCG_SUM(sum);
+}
+
+#endif

@@ -1,0 +1,93 @@
+# What the sweeps over blocks share; `blocks.pyx` has the mathematics.
+
+from libc.math cimport INFINITY, fabs
+
+from .losses cimport slope
+
+cdef extern from "blocks.h" nogil:
+    double softmax "apcg_softmax"(const double *t, double *p, Py_ssize_t size)
+    double divergence "apcg_divergence"(const double *z, const double *p, double lse,
+                                        const double *pi, const double *theta, Py_ssize_t size)
+    double distance "apcg_distance"(const double *p, const double *pi, Py_ssize_t size)
+    int softmax_root_near "apcg_softmax_root"(double *theta, double *pi, const double *b, double rho,
+                                              double enough, Py_ssize_t size)
+
+cdef enum Kind:
+    SOFTMAX = 0   # pi in the simplex, sum pi log pi
+    SIMPLEX = 1   # pi in the simplex, -(1 - pi_y) + (gamma/2)|pi - e|^2
+    COLUMNS = 2   # each output by itself, a loss of the interval family
+
+
+cdef class Blocks:
+    cdef readonly int kind
+    cdef readonly Py_ssize_t features, K, size
+    cdef const int[::1] labels
+    cdef const double[:, ::1] targets
+    cdef const double[::1] weights, q, theta
+    cdef readonly double gamma, scale, border, threshold, factor, enough
+    cdef bint margin
+
+
+cdef class Count:
+    cdef public double est, high, greatest
+    cdef public long long work, solved, rescued
+
+
+cdef void softmax_root(double *theta, double *pi, const double *b, double rho, double enough,
+                       Py_ssize_t K, Py_ssize_t size) noexcept nogil
+cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcept nogil
+
+
+cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nogil:
+    """Pads far below all others."""
+    cdef Py_ssize_t k
+    cdef double least = z[0]
+    for k in range(1, K):
+        least = z[k] if z[k] < least else least
+    for k in range(K, size):
+        z[k] = least - 2000.0
+
+
+# ---- parts of the gap -------------------------------------------------------------------------------
+
+cdef inline double simplex_part(const double *A, const double *pi, double gamma, double *p,
+                                Py_ssize_t K) noexcept nogil:
+    """phi(z) + phi*(pi - e) + <z, e - pi>, with A = z + 1 - e + gamma e; p is room."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0, top = -INFINITY, d
+    if gamma == 0.0:
+        for k in range(K):
+            top = A[k] if A[k] > top else top
+        for k in range(K):
+            total += (top - A[k]) * pi[k]
+        return total
+    project(A, gamma, p, K)
+    for k in range(K):
+        d = p[k] - pi[k]
+        total += d * (A[k] - gamma * p[k] + 0.5 * gamma * d)
+    return total if total > 0.0 else 0.0
+
+
+cdef inline double column_part(double m, double a, const double *theta) noexcept nogil:
+    """phi(m) + phi*(-a) + m a of the interval family, in a form that does not cancel."""
+    cdef double p = slope(m, theta)
+    return (p - a) * (theta[0] - m - 0.5 * theta[2] * (p + a)) - theta[1] * (fabs(p) - fabs(a))
+
+
+cdef inline double violation(const double *A, const double *pi, double gamma, Py_ssize_t K,
+                             double *lead) noexcept nogil:
+    """By how much the slopes G = A - gamma pi of classes could be traded; at a vertex, its lead."""
+    cdef Py_ssize_t k
+    cdef double top = -INFINITY, least = INFINITY, other = -INFINITY, G, own = -INFINITY
+    cdef bint vertex = False
+    for k in range(K):
+        G = A[k] - gamma * pi[k]
+        top = G if G > top else top
+        if pi[k] > 0.0 and G < least:
+            least = G
+        if pi[k] == 1.0:
+            vertex, own = True, G
+        elif G > other:
+            other = G
+    lead[0] = own - other if vertex else -INFINITY
+    return top - least

@@ -1,0 +1,300 @@
+"""Sweeps over the rows of a dual with K outputs and g = L2 or elastic net, one call a sweep.
+
+Row i has a block of K dual numbers. For a loss over classes they are pi_i in the simplex, and the
+paper's x_i is s_i (e - pi_i), e the unit vector of the label; for a loss that is a sum over outputs
+(`COLUMNS`) they are a_i = x_i/s_i. With W = M/(sigma n), M = sum_i a_i x_i', and z = W'a_i, n times
+the dual is, along row i and in units of s_i,
+
+    phi*(pi - e) + (q_i/2)|pi - pi_i|^2 - <z, pi> + ..,     q_i = s_i |a_i|^2/(sigma n)
+
+so that the exact step minimises, over the simplex,
+
+    softmax          sum pi log pi + (rho/2)|pi|^2 - <b, pi>,  rho = q_i,          b = q_i pi_i + z
+    Crammer-Singer   (rho/2)|pi|^2 - <b, pi>,                  rho = q_i + gamma,  b = q_i pi_i + A
+
+with A = z + 1 - e + gamma e. K is padded to a multiple of four. `blocks.h` and `many.h` have the
+inner loops, `blocks_momentum` the sweep with momentum.
+"""
+
+from libc.math cimport INFINITY, exp, fabs, log
+
+from .losses cimport interval_dual_prox
+from .many cimport Products, products_for
+from .types cimport index_t, value_t
+
+
+cdef class Blocks:
+    """The problem without the numbers of A.
+
+    kind     0 softmax, 1 Crammer-Singer and its smoothed form, 2 a sum over outputs
+    K        outputs;  labels  0..K-1, or empty;  targets  (n, padded K) of a sum over outputs
+    weights  s, or one number for all;  q  q_i
+    theta    of the interval family, for a sum over outputs
+    scale    1/(sigma n);  border  c^2/(sigma n) with intercepts, else 0
+    threshold, factor   W is soft(V, threshold) factor, V what is kept; threshold < 0: W = V
+    enough   the change of log pi that ends Newton's method on a row
+    """
+
+    def __init__(self, int kind, Py_ssize_t features, Py_ssize_t K, const int[::1] labels,
+                 const double[:, ::1] targets, const double[::1] weights, const double[::1] q,
+                 const double[::1] theta, *, bint margin, double gamma, double scale,
+                 double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3):
+        self.kind, self.features, self.K, self.size = kind, features, K, (K + 3) // 4 * 4
+        self.labels, self.targets, self.weights, self.q = labels, targets, weights, q
+        self.theta, self.margin, self.gamma, self.scale = theta, margin, gamma, scale
+        self.border, self.threshold, self.factor, self.enough = border, threshold, factor, enough
+
+
+cdef class Count:
+    """What a sweep goes by and what it finds.
+
+    est    the sum over rows of their parts of the gap;  work  nonzeros stepped on, one for each row
+    high   a row at a vertex by more than this is dropped;  greatest  the largest violation seen
+    solved, rescued   steps of the softmax by Newton's method from the last answer, and without it
+    """
+
+    def __init__(self):
+        self.est, self.high, self.greatest = 0.0, INFINITY, 0.0
+        self.work = self.solved = self.rescued = 0
+
+
+cdef class PlainState:
+    """Without momentum: x (n, size), log x (softmax only), W (features, size), b, room (4, size).
+
+    moved  the sum of |change of x_i|^2 over the steps on row i;  part  its part of the gap, when seen
+    """
+
+    cdef public double[:, ::1] x, theta, W, room
+    cdef public double[::1] b, moved, part
+
+    def __init__(self, double[:, ::1] x, double[:, ::1] theta, double[:, ::1] W, double[::1] b,
+                 double[::1] moved, double[::1] part, double[:, ::1] room):
+        self.x, self.theta, self.W, self.b, self.room = x, theta, W, b, room
+        self.moved, self.part = moved, part
+
+
+# ---- proxes ---------------------------------------------------------------------------------------
+
+cdef double wright(double c, double rho) noexcept nogil:
+    """theta with theta + rho exp(theta) = c: Newton's method, convex and increasing."""
+    cdef double theta = c, e, d
+    cdef int k
+    if rho <= 0.0:
+        return c
+    if c > 0.0 and log(c / rho) < c:
+        theta = log(c / rho)
+    for k in range(100):
+        e = rho * exp(theta)
+        d = (theta + e - c) / (1.0 + e)
+        theta -= d
+        if fabs(d) <= 1e-15 * (1.0 + fabs(theta)):
+            break
+    return theta
+
+
+cdef void softmax_root(double *theta, double *pi, const double *b, double rho, double enough,
+                       Py_ssize_t K, Py_ssize_t size) noexcept nogil:
+    """argmin over the simplex of sum pi log pi + (rho/2)|pi|^2 - <b, pi>, from nothing.
+
+    Newton's method on nu: sum pi(nu) - 1 is convex and decreasing, and at nu = max b - rho it is not
+    negative, so that nu rises to the root.
+    """
+    cdef Py_ssize_t k
+    cdef double nu = b[0], S, below, step, scale
+    cdef int round
+    for k in range(1, K):
+        nu = b[k] if b[k] > nu else nu
+    nu -= rho
+    for round in range(200):
+        S = below = 0.0
+        for k in range(K):
+            theta[k] = wright(b[k] - nu, rho)
+            pi[k] = exp(theta[k])
+            S += pi[k]
+            below += pi[k] / (1.0 + rho * pi[k])
+        step = (S - 1.0) / below
+        if not step > 1e-16 * (fabs(nu) + 1.0):
+            break
+        nu += step
+    scale = 1.0 / S
+    for k in range(K):
+        theta[k] -= log(S)
+        pi[k] *= scale
+        if theta[k] < -345.0:
+            theta[k] = -345.0
+        if pi[k] < 1e-140:
+            pi[k] = 0.0
+    for k in range(K, size):
+        theta[k] = -345.0
+        pi[k] = 0.0
+
+
+cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcept nogil:
+    """argmin over the simplex of (rho/2)|pi|^2 - <b, pi>: pi = max(b - nu, 0)/rho.
+
+    Newton's method on nu from max b - rho, where the sum is at least 1; it rises to the root.
+    """
+    cdef Py_ssize_t k, top = 0
+    cdef int round, count
+    cdef double nu, next, total
+    for k in range(1, K):
+        if b[k] > b[top]:
+            top = k
+    nu = b[top] - rho
+    if not rho > 1e-14 * fabs(b[top]):  # a vertex: nothing but ties could be otherwise
+        for k in range(K):
+            pi[k] = 0.0
+        pi[top] = 1.0
+        return
+    for round in range(100):
+        total, count = 0.0, 0
+        for k in range(K):
+            if b[k] > nu:
+                total += b[k] - b[top]
+                count += 1
+        next = b[top] + (total - rho) / count
+        if not next > nu:
+            break
+        nu = next
+    total = 0.0
+    for k in range(K):
+        pi[k] = b[k] - nu if b[k] > nu else 0.0
+        total += pi[k]
+    for k in range(K):
+        pi[k] /= total
+
+
+# ---- the sweep without momentum -----------------------------------------------------------------------
+
+cdef inline bint update_few(const double *h, Py_ssize_t K, Py_ssize_t size, int *which, int *count
+                            ) noexcept nogil:
+    """Whether few classes have changed, and which: then the others are not touched."""
+    cdef Py_ssize_t k
+    count[0] = 0
+    for k in range(K):
+        if h[k] != 0.0:
+            if 3 * (count[0] + 1) > size or count[0] == 16:
+                return False
+            which[count[0]] = <int> k
+            count[0] += 1
+    return True
+
+
+cdef void plain_rows(Products use, const void *data, const void *columns, const Py_ssize_t *bounds,
+                     Py_ssize_t value_size, Py_ssize_t index_size, Blocks blocks, PlainState state,
+                     Count count, Py_ssize_t *keep, Py_ssize_t number) noexcept nogil:
+    """bounds are the ends of the rows in data (of a sparse matrix), or NULL."""
+    cdef Py_ssize_t size = blocks.size, K = blocks.K, at, i, k, m = blocks.features, first
+    cdef Py_ssize_t mask = -1 if blocks.weights.shape[0] > 1 else 0
+    cdef int kind = blocks.kind, label = 0, changed
+    cdef int which[16]
+    cdef const char *row
+    cdef const char *own = NULL
+    cdef double *W = &state.W[0, 0]
+    cdef double *intercept = &state.b[0]
+    cdef double *z = &state.room[0, 0]
+    cdef double *p = &state.room[1, 0]
+    cdef double *h = &state.room[2, 0]
+    cdef double *new = &state.room[3, 0]
+    cdef double *x
+    cdef double *theta = NULL
+    cdef double gamma = blocks.gamma, weight, q, lse, lead, worst, change, largest
+    cdef double sign = 1.0 if kind == COLUMNS else -1.0
+    cdef double some[16]
+    for at in range(number):
+        i = keep[at]
+        if i < 0:
+            continue
+        if bounds != NULL:
+            first, m = bounds[2 * at], bounds[2 * at + 1]
+            row = <const char *> data + first * value_size
+            own = <const char *> columns + first * index_size
+        else:
+            row = <const char *> data + i * m * value_size
+        use.dot1(row, own, m, W, size, 0.0, blocks.threshold, blocks.factor, z)
+        count.work += m + 1
+        weight, q = blocks.weights[i & mask], blocks.q[i]
+        x = &state.x[i, 0]
+        for k in range(size):
+            z[k] += intercept[k]
+        if kind == SOFTMAX:
+            theta = &state.theta[i, 0]
+            complete(z, K, size)
+            lse = softmax(z, p, size)
+            state.part[i] = divergence(z, p, lse, x, theta, size)
+            for k in range(size):
+                new[k] = x[k]
+                z[k] += q * x[k]
+            if softmax_root_near(theta, new, z, q, blocks.enough, size):
+                count.solved += 1
+            else:
+                softmax_root(theta, new, z, q, blocks.enough, K, size)
+                count.rescued += 1
+        elif kind == SIMPLEX:
+            label = blocks.labels[i]
+            for k in range(K):
+                z[k] += 1.0
+            z[label] += gamma - 1.0
+            worst = violation(z, x, gamma, K, &lead)
+            if lead >= 0.0:
+                state.part[i] = 0.0
+                if lead > count.high:
+                    keep[at] = ~i
+                continue
+            count.greatest = worst if worst > count.greatest else count.greatest
+            state.part[i] = simplex_part(z, x, gamma, p, K)
+            for k in range(K):
+                z[k] += q * x[k]
+            project(z, q + gamma, new, K)
+        else:
+            change = 1.0 / (q + gamma) if q + gamma > 1e-100 else 1e100
+            state.part[i] = 0.0
+            for k in range(K):
+                lead = z[k] * blocks.targets[i, k] if blocks.margin else z[k] - blocks.targets[i, k]
+                state.part[i] += column_part(lead, x[k], &blocks.theta[0])
+                new[k] = interval_dual_prox(x[k] - change * (lead + gamma * x[k]), change,
+                                            &blocks.theta[0])
+        largest = 0.0
+        for k in range(K):
+            h[k] = new[k] - x[k]
+            largest += h[k] * h[k]
+            x[k] = new[k]
+            if kind == COLUMNS and blocks.margin:
+                h[k] *= blocks.targets[i, k]
+            h[k] *= sign * weight
+            intercept[k] += blocks.border * h[k]
+            h[k] *= blocks.scale
+        for k in range(K, size):
+            h[k] = 0.0
+        if largest == 0.0:
+            continue
+        state.moved[i] += largest
+        if kind != SOFTMAX and update_few(h, K, size, which, &changed):
+            for k in range(changed):
+                some[k] = h[which[k]]
+            use.few(row, own, m, W, size, which, changed, some)
+        else:
+            use.add1(row, own, m, W, size, h, h)
+
+
+def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                Blocks blocks, PlainState state, Count count, Py_ssize_t[::1] keep,
+                Py_ssize_t[:, ::1] bounds):
+    """One step on each of the rows `keep`, in that order. Those dropped, i, become ~i.
+
+    `bounds` is room for two numbers a row.
+    """
+    cdef Py_ssize_t k
+    cdef bint dense = indptr.shape[0] == 0
+    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
+    cdef const void *values = &data[0] if data.shape[0] else NULL
+    cdef const void *columns = &indices[0] if indices.shape[0] else NULL
+    if keep.shape[0] == 0:
+        return
+    with nogil:
+        if not dense:
+            for k in range(keep.shape[0]):
+                bounds[k, 0] = indptr[keep[k]]
+                bounds[k, 1] = indptr[keep[k] + 1] - indptr[keep[k]]
+        plain_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
+                   sizeof(index_t), blocks, state, count, &keep[0], keep.shape[0])

@@ -1,0 +1,208 @@
+"""The sweep over blocks with momentum; `blocks` has the problem and the sweep without.
+
+APCG in the variables of Proposition 1, as in `lean_momentum`. Row i has r_i of the N steps of a
+sweep; with alpha = sqrt(mu)/N and kappa_i = sqrt(mu)/r_i
+
+    z = v - s u/2,    x = y = v + s u/2 after s *= (1 - alpha)/(1 + alpha)
+    L = kappa_i (q_i + gamma),  rho = L - gamma (softmax) or L,  b = L z_i + (slope at y) - gamma y_i
+    u_i += (kappa_i - 1) h/s,    v_i += (1 + kappa_i) h/2,    h the change of z_i
+
+and the rows p, q of W with them. If rho < 0, L = gamma and rho = 0: a larger L_i is as good for the
+theorem. A row settles if z_i has come to a vertex and x_i is near: both are put there, if the dual
+does not fall by it.
+"""
+
+from libc.math cimport fabs
+
+from .blocks cimport (COLUMNS, SIMPLEX, SOFTMAX, Blocks, Count, column_part, complete, distance,
+                      project, simplex_part, softmax, softmax_root, softmax_root_near, violation)
+from .losses cimport interval_dual_prox
+from .many cimport Products, products_for
+from .types cimport index_t, value_t
+
+
+cdef class MomentumState:
+    """With momentum: u, v (n, size), the last z and its logarithm (softmax only), the rows
+    (features, 2 size) of p and q, pb, qb of the intercepts, room (6, size).
+
+    s, root = sqrt(mu), N steps a sweep; settle: how near x must be to a vertex that z is at.
+    """
+
+    cdef public double[:, ::1] u, v, near, theta, pq, room
+    cdef public double[::1] pb, qb
+    cdef public double s, root, N, settle
+
+    def __init__(self, double[:, ::1] u, double[:, ::1] v, double[:, ::1] near,
+                 double[:, ::1] theta, double[:, ::1] pq, double[::1] pb, double[::1] qb,
+                 double[:, ::1] room, *, double settle):
+        self.u, self.v, self.near, self.theta, self.pq = u, v, near, theta, pq
+        self.pb, self.qb, self.room, self.settle = pb, qb, room, settle
+        self.s = self.root = self.N = 1.0
+
+
+cdef bint settles(const double *A, const double *y, const double *new, double L, double gamma,
+                  double near, Py_ssize_t K) noexcept nogil:
+    """Whether z is at a vertex, x near it, and F does not rise if x is put there too."""
+    cdef Py_ssize_t k
+    cdef bint vertex = False
+    cdef double t, rise = 0.0
+    for k in range(K):
+        vertex |= new[k] == 1.0
+        t = new[k] - y[k]
+        if fabs(t) > near:
+            return False
+        rise += t * (0.5 * L * t - (A[k] - gamma * y[k]))
+    return vertex and rise <= 0.0
+
+
+cdef void momentum_rows(Products use, const void *data, const void *columns,
+                        const Py_ssize_t *bounds, Py_ssize_t value_size, Py_ssize_t index_size,
+                        Blocks blocks, MomentumState state, Count count, Py_ssize_t *keep,
+                        const Py_ssize_t *visits, const Py_ssize_t *last, Py_ssize_t number
+                        ) noexcept nogil:
+    cdef Py_ssize_t size = blocks.size, K = blocks.K, at, i, k, m = blocks.features, first
+    cdef Py_ssize_t mask = -1 if blocks.weights.shape[0] > 1 else 0
+    cdef int kind = blocks.kind, label = 0
+    cdef const char *row
+    cdef const char *own = NULL
+    cdef double *pq = &state.pq[0, 0]
+    cdef double *pb = &state.pb[0]
+    cdef double *qb = &state.qb[0]
+    cdef double *z = &state.room[0, 0]
+    cdef double *y = &state.room[1, 0]
+    cdef double *c = &state.room[2, 0]
+    cdef double *new = &state.room[3, 0]
+    cdef double *du = &state.room[4, 0]
+    cdef double *dv = &state.room[5, 0]
+    cdef double *u
+    cdef double *v
+    cdef double gamma = blocks.gamma, weight, q, kappa, L, rho, lead, worst, half, largest, t
+    cdef double sign = 1.0 if kind == COLUMNS else -1.0, s = state.s, alpha = state.root / state.N
+    cdef double fall = (1.0 - alpha) / (1.0 + alpha)
+    cdef bint at_vertex
+    for at in range(number):
+        i = keep[at]
+        if i < 0:
+            continue
+        if bounds != NULL:
+            first, m = bounds[2 * at], bounds[2 * at + 1]
+            row = <const char *> data + first * value_size
+            own = <const char *> columns + first * index_size
+        else:
+            row = <const char *> data + i * m * value_size
+        s *= fall
+        half = 0.5 * s
+        use.dot2(row, own, m, pq, size, half, blocks.threshold, blocks.factor, z)
+        count.work += m + 1
+        weight, q = blocks.weights[i & mask], blocks.q[i]
+        u, v = &state.u[i, 0], &state.v[i, 0]
+        kappa = state.root / visits[at]
+        L = kappa * (q + gamma)
+        at_vertex = False
+        for k in range(size):
+            z[k] += qb[k] + half * pb[k]
+            y[k] = v[k] + half * u[k]
+            c[k] = v[k] - half * u[k]
+        if kind == SOFTMAX:
+            complete(z, K, size)
+            if last[at]:
+                softmax(z, du, size)
+                count.est += weight * distance(du, y, size)
+            rho = L - gamma
+            if rho < 0.0:
+                rho, L = 0.0, gamma
+            for k in range(size):
+                z[k] += L * c[k] - gamma * y[k]
+            if rho == 0.0:
+                softmax(z, new, size)
+            else:
+                for k in range(size):
+                    new[k] = state.near[i, k]
+                if softmax_root_near(&state.theta[i, 0], new, z, rho, blocks.enough, size):
+                    count.solved += 1
+                else:
+                    softmax_root(&state.theta[i, 0], new, z, rho, blocks.enough, K, size)
+                    count.rescued += 1
+                for k in range(size):
+                    state.near[i, k] = new[k]
+        elif kind == SIMPLEX:
+            label = blocks.labels[i]
+            for k in range(K):
+                z[k] += 1.0
+            z[label] += gamma - 1.0
+            largest = 0.0
+            for k in range(K):
+                largest = fabs(u[k]) if fabs(u[k]) > largest else largest
+            worst = violation(z, y, gamma, K, &lead)
+            if lead >= 0.0 and largest == 0.0:
+                if lead > count.high:
+                    keep[at] = ~i
+                continue
+            count.greatest = worst if worst > count.greatest else count.greatest
+            if last[at]:
+                for k in range(K):
+                    dv[k] = y[k] if y[k] > 0.0 else 0.0
+                count.est += weight * simplex_part(z, dv, gamma, du, K)
+            for k in range(K):
+                du[k] = z[k] + L * c[k] - gamma * y[k]
+            project(du, L, new, K)
+            at_vertex = settles(z, y, new, q + gamma, gamma, state.settle, K)
+        else:
+            t = 1.0 / L if L > 1e-100 else 1e100
+            for k in range(K):
+                lead = z[k] * blocks.targets[i, k] if blocks.margin else z[k] - blocks.targets[i, k]
+                if last[at]:
+                    worst = min(max(y[k], blocks.theta[3]), blocks.theta[4])
+                    count.est += weight * column_part(lead, worst, &blocks.theta[0])
+                new[k] = interval_dual_prox(c[k] - t * (lead + gamma * y[k]), t, &blocks.theta[0])
+        largest = 0.0
+        for k in range(K):
+            if at_vertex:
+                du[k], dv[k] = -u[k], new[k] - v[k]
+                u[k], v[k] = 0.0, new[k]
+                largest = 1.0
+            else:
+                t = new[k] - c[k]
+                largest = fabs(t) if fabs(t) > largest else largest
+                du[k], dv[k] = (kappa - 1.0) / s * t, 0.5 * (1.0 + kappa) * t
+                u[k] += du[k]
+                v[k] += dv[k]
+            t = sign * weight
+            if kind == COLUMNS and blocks.margin:
+                t *= blocks.targets[i, k]
+            du[k] *= t
+            dv[k] *= t
+            pb[k] += blocks.border * du[k]
+            qb[k] += blocks.border * dv[k]
+            du[k] *= blocks.scale
+            dv[k] *= blocks.scale
+        for k in range(K, size):
+            du[k] = dv[k] = 0.0
+        if largest > 0.0:
+            use.add2(row, own, m, pq, size, du, dv)
+    state.s = s
+
+
+def momentum_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                   Blocks blocks, MomentumState state, Count count, Py_ssize_t[::1] keep,
+                   const Py_ssize_t[::1] visits, const Py_ssize_t[::1] last,
+                   Py_ssize_t[:, ::1] bounds):
+    """A step on each of the rows `keep`, in that order; row k of the list has visits[k] in a sweep.
+
+    last[k] says that no more of these follow in the sweep: then the row is counted in `est`.
+    """
+    cdef Py_ssize_t k
+    cdef bint dense = indptr.shape[0] == 0
+    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
+    cdef const void *values = &data[0] if data.shape[0] else NULL
+    cdef const void *columns = &indices[0] if indices.shape[0] else NULL
+    if keep.shape[0] == 0:
+        return
+    with nogil:
+        if not dense:
+            for k in range(keep.shape[0]):
+                bounds[k, 0] = indptr[keep[k]]
+                bounds[k, 1] = indptr[keep[k] + 1] - indptr[keep[k]]
+        momentum_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
+                      sizeof(index_t), blocks, state, count, &keep[0], &visits[0], &last[0],
+                      keep.shape[0])

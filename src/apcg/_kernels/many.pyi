@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Matrix = NDArray[np.float64]
+
+def dot(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], x: _Matrix, out: _Matrix
+) -> None: ...
+def tdot(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], W: _Matrix, out: _Matrix
+) -> None: ...

@@ -1,0 +1,56 @@
+"""Products of a matrix stored by coordinate with K columns at once; `matrix` has those with one.
+
+A is given in CSR form (row i is the column A_i), or dense with an empty indptr. K is a multiple of
+four: pads are columns of zeros. `many.h` has the inner loops.
+"""
+
+from .types cimport index_t, value_t
+
+cdef extern from "many.h" nogil:
+    Products _products_for "apcg_products_for"(size_t value, size_t index, bint dense)
+
+
+cdef Products products_for(size_t value, size_t index, bint dense) noexcept nogil:
+    """The loops for values and indices of these sizes in bytes."""
+    return _products_for(value, index, dense)
+
+
+def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+        const double[:, ::1] x, double[:, ::1] out):
+    """out += sum_i A_i x_i', K a multiple of four; rows of x that are zero cost nothing."""
+    cdef Py_ssize_t i, k, size = x.shape[1], m = out.shape[0], first
+    cdef bint dense = indptr.shape[0] == 0, zero
+    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
+    if data.shape[0] == 0:
+        return
+    with nogil:
+        for i in range(x.shape[0]):
+            zero = True
+            for k in range(size):
+                zero &= x[i, k] == 0.0
+            if zero:
+                continue
+            if dense:
+                use.add1(&data[i * m], NULL, m, &out[0, 0], size, &x[i, 0], &x[i, 0])
+            elif indptr[i + 1] > indptr[i]:
+                first = indptr[i]
+                use.add1(&data[first], &indices[first], indptr[i + 1] - first, &out[0, 0], size,
+                         &x[i, 0], &x[i, 0])
+
+
+def tdot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+         const double[:, ::1] W, double[:, ::1] out):
+    """out_i = W' A_i, K a multiple of four"""
+    cdef Py_ssize_t i, size = W.shape[1], m = W.shape[0], first
+    cdef bint dense = indptr.shape[0] == 0
+    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
+    with nogil:
+        for i in range(out.shape[0]):
+            if dense:
+                use.dot1(&data[i * m], NULL, m, &W[0, 0], size, 0.0, -1.0, 1.0, &out[i, 0])
+            elif data.shape[0] == 0:
+                use.dot1(NULL, NULL, 0, &W[0, 0], size, 0.0, -1.0, 1.0, &out[i, 0])
+            else:
+                first = indptr[i] if indptr[i] < indptr[i + 1] else 0
+                use.dot1(&data[first], &indices[first], indptr[i + 1] - indptr[i], &W[0, 0], size,
+                         0.0, -1.0, 1.0, &out[i, 0])

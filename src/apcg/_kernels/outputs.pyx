@@ -1,0 +1,263 @@
+"""Losses over K classes for arrays, and what surrounds a sweep over blocks.
+
+Arrays of predictions z and of dual points x are (n, K). With e the unit vector of the label, x/s is
+e - pi, pi in the simplex:
+
+    kind      phi(z)                                                       phi*(-x) at pi = e - x
+    SOFTMAX   log sum exp(z) - z_y                                         sum pi log pi
+    SIMPLEX   max_pi <c, pi> + <z, pi - e> - (gamma/2)|pi - e|^2, c = 1-e  -(1 - pi_y) + (gamma/2)|pi - e|^2
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, fabs, log, sqrt
+
+from .blocks cimport SOFTMAX, project, softmax_root
+from .types cimport Sum, add
+
+cdef extern from "blocks.h" nogil:
+    double entropy "apcg_entropy"(const double *x, Py_ssize_t size)
+
+cdef extern from *:
+    """
+    /* pi may be outside the simplex by so much: what rounding makes of sums of K numbers. */
+    #define APCG_OUTSIDE 1e-12
+    """
+    const double OUTSIDE "APCG_OUTSIDE"
+
+
+cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t K, double *pi,
+                      double *room) noexcept nogil:
+    """phi(z); pi becomes its maximiser, so that phi'(z) = pi - e."""
+    cdef Py_ssize_t k, top = 0
+    cdef double total = 0.0, d
+    for k in range(1, K):
+        if z[k] + (kind != SOFTMAX and k != y) > z[top] + (kind != SOFTMAX and top != y):
+            top = k
+    if kind == SOFTMAX:
+        for k in range(K):
+            pi[k] = exp(z[k] - z[top])
+            total += pi[k]
+        for k in range(K):
+            pi[k] /= total
+        return (z[top] - z[y]) + log(total)
+    if gamma == 0.0:
+        if z[y] >= z[top] + (top != y):  # of several, the slope nearest to zero
+            top = y
+        for k in range(K):
+            pi[k] = 0.0
+        pi[top] = 1.0
+        return z[top] + (top != y) - z[y]
+    for k in range(K):
+        room[k] = z[k] - z[y] + (1.0 if k != y else gamma)
+    project(room, gamma, pi, K)
+    for k in range(K):
+        d = pi[k] - (k == y)
+        total += pi[k] * ((k != y) + (z[k] - z[y])) - 0.5 * gamma * d * d
+    return total
+
+
+cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ssize_t K
+                          ) noexcept nogil:
+    """phi*(pi - e); pi is in the simplex, but for rounding."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0, sum = 0.0, d, a
+    for k in range(K):
+        a = pi[k]
+        if not -OUTSIDE <= a <= 1.0 + OUTSIDE:
+            return INFINITY
+        sum += a
+        if kind == SOFTMAX:
+            if a > 0.0:
+                total += a * log(a)
+        else:
+            d = a - (k == y)
+            total += 0.5 * gamma * d * d - (a if k != y else 0.0)
+    return total if fabs(sum - 1.0) <= OUTSIDE else INFINITY
+
+
+def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
+          const double[::1] weights):
+    """sum_i s_i phi_i(z_i)"""
+    cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    cdef Sum sum = Sum(0.0, 0.0)
+    cdef double[:, ::1] room = np.empty((2, K))
+    with nogil:
+        for i in range(z.shape[0]):
+            if weights[i & mask] != 0.0:
+                add(&sum, weights[i & mask] * row_value(kind, &z[i, 0], y[i], gamma, K, &room[0, 0],
+                                                        &room[1, 0]))
+    return sum.high + sum.low
+
+
+def values(int kind, const double[:, ::1] z, const int[::1] y, double gamma, double[::1] out):
+    """phi_i(z_i)"""
+    cdef Py_ssize_t i, K = z.shape[1]
+    cdef double[:, ::1] room = np.empty((2, K))
+    with nogil:
+        for i in range(z.shape[0]):
+            out[i] = row_value(kind, &z[i, 0], y[i], gamma, K, &room[0, 0], &room[1, 0])
+
+
+def dual_of(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
+            const double[::1] weights, double[:, ::1] out):
+    """out = x = s (e - pi), pi the maximiser of phi(z): minus the gradients."""
+    cdef Py_ssize_t i, k, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    cdef double[:, ::1] room = np.empty((2, K))
+    cdef double s, others
+    with nogil:
+        for i in range(z.shape[0]):
+            s = weights[i & mask]
+            row_value(kind, &z[i, 0], y[i], gamma, K, &room[0, 0], &room[1, 0])
+            others = 0.0
+            for k in range(K):  # 1 - pi_y as the sum of the others: no cancellation
+                if k != y[i]:
+                    others += room[0, k]
+                    out[i, k] = -s * room[0, k]
+            out[i, y[i]] = s * others
+
+
+def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double gamma,
+                    const double[::1] weights):
+    """sum_i s_i phi_i*(-x_i/s_i); with weight 0, 0 if x_i = 0 and else infinite."""
+    cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    cdef Sum sum = Sum(0.0, 0.0)
+    cdef double[::1] pi = np.empty(K)
+    cdef double s
+    with nogil:
+        for i in range(x.shape[0]):
+            s = weights[i & mask]
+            if s != 0.0:
+                for k in range(K):
+                    pi[k] = (k == y[i]) - x[i, k] / s
+                add(&sum, s * row_conjugate(kind, &pi[0], y[i], gamma, K))
+            else:
+                for k in range(K):
+                    if x[i, k] != 0.0:
+                        add(&sum, INFINITY)
+    return sum.high + sum.low
+
+
+def prox(int kind, const double[:, ::1] v, const double[::1] step, const int[::1] y, double gamma,
+         double[:, ::1] out):
+    """out = argmin_u phi_i*(u) + |u - v_i|^2/(2 step_i)"""
+    cdef Py_ssize_t i, k, K = v.shape[1]
+    cdef double[:, ::1] room = np.empty((3, K))
+    cdef double rho, e
+    with nogil:
+        for i in range(v.shape[0]):
+            # u = pi - e: |pi - e - v|^2/(2 step) = |pi|^2/(2 step) - <pi, e + v>/step + ..
+            rho = 1.0 / step[i]
+            for k in range(K):
+                e = k == y[i]
+                room[0, k] = rho * (v[i, k] + e)
+                if kind != SOFTMAX:
+                    room[0, k] += gamma * e + (1.0 - e)
+            if kind == SOFTMAX:
+                softmax_root(&room[1, 0], &room[2, 0], &room[0, 0], rho, 0.0, K, K)
+            else:
+                project(&room[0, 0], rho + gamma, &room[2, 0], K)
+            for k in range(K):
+                out[i, k] = room[2, k] - (k == y[i])
+
+
+def clip(const double[:, ::1] x, const int[::1] y, const double[::1] weights, double[:, ::1] out):
+    """The x with pi = e - x/s in the simplex, by max(pi, 0)/sum; 0 where s = 0. Returns how many
+    entries were outside by more than rounding."""
+    cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0, changed = 0
+    cdef double s, sum, pi, others
+    with nogil:
+        for i in range(x.shape[0]):
+            s, sum = weights[i & mask], 0.0
+            for k in range(K):
+                if s == 0.0:
+                    out[i, k] = 0.0
+                    continue
+                pi = (k == y[i]) - x[i, k] / s
+                changed += pi < -OUTSIDE
+                out[i, k] = pi if pi > 0.0 else 0.0
+                sum += out[i, k]
+            if s == 0.0:
+                continue
+            changed += fabs(sum - 1.0) > OUTSIDE
+            others = 0.0
+            for k in range(K):
+                if k != y[i]:
+                    out[i, k] = -s * (out[i, k] / sum) if sum > 0.0 else 0.0
+                    others -= out[i, k]
+            out[i, y[i]] = others
+    return changed
+
+
+def dual(const double[:, ::1] pi, const int[::1] y, const double[::1] weights, double[:, ::1] out):
+    """out = x = s (e - pi), with 1 - pi_y as the sum of the others; 0 where s = 0."""
+    cdef Py_ssize_t i, k, K = pi.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    cdef double s, others
+    with nogil:
+        for i in range(pi.shape[0]):
+            s, others = weights[i & mask], 0.0
+            for k in range(K):
+                if k != y[i]:
+                    out[i, k] = -s * pi[i, k]
+                    others -= out[i, k]
+            out[i, y[i]] = others
+
+
+# ---- what surrounds a sweep with momentum ---------------------------------------------------------
+
+def point(const double[:, ::1] u, const double[:, ::1] v, double s, const double[:, ::1] last,
+          double[:, ::1] out, double[::1] moved, bint simplex, Py_ssize_t K):
+    """out = v + s u/2, brought into the simplex if so; moved_i = |out_i - last_i|.
+
+    Returns how many entries were outside, by more than rounding.
+    """
+    cdef Py_ssize_t i, k, outside = 0
+    cdef double half = 0.5 * s, sum, x, d, far
+    with nogil:
+        for i in range(v.shape[0]):
+            sum = far = 0.0
+            for k in range(K):
+                x = v[i, k] + half * u[i, k]
+                if simplex and x < 0.0:
+                    outside += x < -OUTSIDE
+                    x = 0.0
+                out[i, k] = x
+                sum += x
+                d = x - last[i, k]
+                far += d * d
+            moved[i] = sqrt(far)
+            if simplex and sum > 0.0:
+                outside += fabs(sum - 1.0) > OUTSIDE
+                for k in range(K):
+                    out[i, k] /= sum
+    return outside
+
+
+def entropies(const double[:, ::1] pi, const double[::1] weights):
+    """sum_i s_i sum_k pi_ik log pi_ik, with pads of 0"""
+    cdef Py_ssize_t i, mask = -1 if weights.shape[0] > 1 else 0
+    cdef double sum = 0.0
+    with nogil:
+        for i in range(pi.shape[0]):
+            sum += weights[i & mask] * entropy(&pi[i, 0], pi.shape[1])
+    return sum
+
+
+def square(const double[:, ::1] rows, bint two, double s, double threshold):
+    """sum over all entries t of max(|t| - threshold, 0)^2; threshold < 0 is none.
+
+    t are the entries of rows, or q + s p/2 if `two` says that rows are p then q.
+    """
+    cdef Py_ssize_t j, k, size = rows.shape[1] // 2 if two else rows.shape[1]
+    cdef double half = 0.5 * s, t
+    cdef double sum[4]
+    sum[0] = sum[1] = sum[2] = sum[3] = 0.0
+    with nogil:
+        for j in range(rows.shape[0]):
+            for k in range(size):
+                t = rows[j, size + k] + half * rows[j, k] if two else rows[j, k]
+                if threshold > 0.0:
+                    t = fabs(t) - threshold
+                    t = t if t > 0.0 else 0.0
+                sum[k & 3] += t * t
+    return (sum[0] + sum[1]) + (sum[2] + sum[3])

@@ -1,0 +1,458 @@
+"""The dual of ERM with K outputs: sweeps over blocks, plain first, with momentum if need be.
+
+It is the method of `lean` with a block of K dual numbers for each row (Algorithm 5 of the paper,
+A_i a matrix). A plain sweep steps on each row by exact maximisation of D over its block, r_i times:
+most on rows that moved most in the last sweep. Each step is an ascent, whatever the order. The
+rows' parts of the gap are known in passing, so that the gap is asked for only where it can be small
+enough. When too many plain sweeps seem to be left, the sweeps go on with momentum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from .._kernels import blocks as kernel
+from .._kernels import outputs
+from .._validation import Index, Matrix, Vector, number
+from ..erm import ERM
+from ..erm_outputs import Outputs
+from ..loss_outputs import SOFTMAX
+from ..points import Certificate, Point, Start
+from . import blocks_newton as newton
+from .afg import AFGMethod
+from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
+from .blocks_momentum import Momentum
+from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
+
+DUAL_BLOCKS = Need(
+    'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
+    lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.soft is not None,
+    lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
+)
+
+#: Below this, relative to P, an estimate is rounding.
+_ROUNDING = 1e-15
+
+
+class PlainBlocks:
+    """Sweeps without momentum: the blocks, W and b."""
+
+    #: how far looks are apart, in sweeps
+    pause = 0.0
+    #: mu-hat: there is no momentum
+    mu = 1.0
+
+    def __init__(self, setup: Setup, without: tuple[str, ...], at: Start) -> None:
+        self.setup = setup
+        self.most = 1.0 if "visits" in without else setup.tuning.most_visits
+        self.highest = 1
+        self.factor = setup.tuning.calm
+        x, b = setup.start(at)
+        theta = np.empty((1, 1))
+        if setup.kind == SOFTMAX:
+            theta = np.log(np.maximum(x, 1e-150))
+        intercepts = np.zeros(setup.size)
+        intercepts[: setup.K] = b
+        dual = setup.x(x)
+        W = setup.rows(dual) if dual.any() else np.zeros((setup.problem.d, setup.size))
+        moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
+        self.state = kernel.PlainState(x, theta, W, intercepts, moved, part, room)
+        self._L = np.sqrt(setup.problem.weights * (setup.q + setup.problem.loss.gamma))
+
+    @property
+    def blocks(self) -> Matrix:
+        """The blocks, in their domain."""
+        return np.asarray(self.state.x)
+
+    @property
+    def W(self) -> Matrix:
+        """A x times the scale, as kept."""
+        return np.asarray(self.state.W)
+
+    @property
+    def b(self) -> Vector:
+        """The intercepts."""
+        return np.array(self.state.b)[: self.setup.K]
+
+    def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, ...]:
+        """The rows in the order of the sweep."""
+        moved = np.asarray(self.state.moved)
+        far = (np.sqrt(moved) * self._L)[keep]
+        order, visits, _ = self.setup.sweep(keep, far, self.most, rng)
+        moved[keep] = 0.0
+        self.highest = int(visits.max())
+        return (order,)
+
+    def call(self, rows: tuple[Index, ...], count: kernel.Count) -> None:
+        """Steps on these rows."""
+        (order,) = rows
+        bounds = np.empty((order.size, 2), dtype=np.intp)
+        kernel.plain_sweep(*self.setup.working, self.setup.blocks, self.state, count, order, bounds)
+
+    def estimate(self, count: kernel.Count) -> float:
+        """The gap: the sum of the parts of the rows, each when it was seen last."""
+        p = self.setup.problem
+        return float(np.dot(np.broadcast_to(p.weights, p.n_samples), self.state.part)) / p.n
+
+    def imbalance(self, blocks: Matrix) -> Vector:
+        """sum_i x_i"""
+        return np.asarray(self.setup.problem._signed(self.setup.x(blocks)).sum(axis=0))
+
+    def after(self) -> None:
+        """After a sweep: the centre of the intercepts moves."""
+        if self.setup.constant:
+            change = self.setup.blocks.border * self.imbalance(self.blocks)
+            np.asarray(self.state.b)[: self.setup.K] += change
+
+    def refresh(self) -> None:
+        """Compute W anew from the blocks."""
+        np.asarray(self.state.W)[:] = self.setup.rows(self.setup.x(self.blocks))
+
+
+class BlockRun:
+    """The sweeps of one problem, the rows they are over, and when to look."""
+
+    side = "dual"
+
+    def __init__(
+        self,
+        setup: Setup,
+        without: tuple[str, ...],
+        at: Start,
+        target: Target,
+        rng: np.random.Generator,
+        *,
+        fixed_mu: float | None = None,
+    ) -> None:
+        self.setup, self.without, self.target, self.rng = setup, without, target, rng
+        self.tuning = setup.tuning
+        self.sweeps: PlainBlocks | Momentum = PlainBlocks(setup, without, at)
+        if fixed_mu is not None:
+            self.sweeps = Momentum(setup, without, self.sweeps.state, fixed_mu, fixed=True)
+        self.count = kernel.Count()
+        self.keep = setup.all
+        #: the estimated gap after each sweep; P, as far as it is known
+        self.estimates: list[float] = []
+        self.primal = setup.primal_at_zero()
+        self._sure = False
+        self._since_look = 0
+        self._optimism = 1.0
+        #: a look is wanted, and none has failed yet
+        self._confident = False
+        #: how far b moved in the last two sweeps
+        self._moves = (np.zeros(setup.K), np.zeros(setup.K))
+
+    @property
+    def mu(self) -> float:
+        """mu-hat; 1 without momentum."""
+        return self.sweeps.mu
+
+    @property
+    def looks(self) -> bool:
+        """Whether a look is likely to pass."""
+        return self._confident
+
+    @property
+    def estimate(self) -> float:
+        """The relative gap, as estimated."""
+        return self.estimates[-1] / self.primal if self.estimates and self.primal > 0 else math.inf
+
+    @property
+    def restarts(self) -> int:
+        """How often F rose and the momentum was dropped."""
+        return self.sweeps.rate.restarts if isinstance(self.sweeps, Momentum) else 0
+
+    # ---- what the loop asks ---------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Sweeps until the estimate says that a look can pass."""
+        passes, looked = 0, False
+        while not looked and passes < budget.passes:
+            if self.keep.size == 0:
+                self._open()
+            whole = self._sweep(budget)
+            more, rest = divmod(self.count.work, self.setup.work)
+            passes, self.count.work = passes + more, rest
+            if not whole or budget.expired:
+                break
+            looked = self._confident = self._look_pays()
+            if not looked:
+                self._maybe_accelerate()
+        return Work(int(passes))
+
+    def point(self) -> Point:
+        """x, in its domain, and the v and b that go with it.
+
+        Without v where the first look is likely to end the run: that takes a certificate from x
+        alone, and two of them would be one too many.
+        """
+        s, p = self.sweeps, self.setup.problem
+        x = self.setup.x(s.blocks)
+        if self._confident and not self._sure:
+            return Point(x=x, b=s.b)
+        v = s.W[:, : p.K]
+        if self.setup.threshold < 0 and self.setup.b != 1:
+            v = v * self.setup.b
+        return Point(x=x, v=np.ascontiguousarray(v), b=s.b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """Rows that were left out and should not be come back."""
+        if certificate.exact and self._sure:
+            self.sweeps.refresh()
+        if not certificate.finite or not self.estimates:
+            return
+        self.primal, self._sure, self._since_look = abs(certificate.primal), True, 0
+        found, est = certificate.gap, self.estimates[-1]
+        self._optimism = min(max(found / est, 1.0), 100.0) if est > 0 else 1.0
+        if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
+            self._open()
+            self._optimism = 1.0
+            self.estimates[-1] = math.inf
+
+    # ---- sweeps ---------------------------------------------------------------------------------
+
+    def _sweep(self, budget: Budget) -> bool:
+        """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
+        count, setup = self.count, self.setup
+        if len(self.estimates) >= self.tuning.gather_from:
+            setup.gather(self.keep)
+        rows = self.sweeps.schedule(self.keep, self.rng)
+        size = rows[0].size
+        work = int(setup.work * setup.K * (size / setup.all.size))
+        pieces = 1 + work // self.tuning.call
+        count.est, count.greatest, whole = 0.0, 0.0, True
+        for k in range(pieces):
+            part = slice(k * size // pieces, (k + 1) * size // pieces)
+            self.sweeps.call(tuple(np.ascontiguousarray(a[part]) for a in rows), count)
+            if budget.expired and k + 1 < pieces:
+                whole = False
+                break
+        before = self.sweeps.b
+        self.sweeps.after()
+        self._moves = (self._moves[1], self.sweeps.b - before)
+        self._since_look += 1
+        if whole:
+            self.estimates.append(self.sweeps.estimate(count))
+        return whole
+
+    def _open(self) -> None:
+        """All rows again, and none dropped in the next sweep."""
+        self.keep = self.setup.all
+        self.setup.release()
+        self.count.high = math.inf
+
+    # ---- when to look, when to accelerate ----------------------------------------------------
+
+    def _wanted(self) -> float:
+        """The estimate that a look is likely to pass at."""
+        return max(self.sweeps.factor * self.target.tol / self._optimism, _ROUNDING) * self.primal
+
+    def _look_pays(self) -> bool:
+        """Whether the estimate is low enough, with P from D where P is not known yet."""
+        if self._since_look <= self.sweeps.pause:
+            return False
+        est = self._now()
+        if est <= self._wanted() and self.setup.constant:
+            est += self._unbalanced()
+        if est <= self._wanted() and not self._sure:
+            self._guess_primal(self.estimates[-1])
+        return est <= self._wanted()
+
+    def _now(self) -> float:
+        """The gap at the end of the sweep: the estimate is of its middle, say."""
+        est = self.estimates[-1]
+        if isinstance(self.sweeps, PlainBlocks) and len(self.estimates) > 1:
+            before = self.estimates[-2]
+            if est < before < math.inf:
+                est *= (est / before) ** self.tuning.late
+        return est
+
+    def _unbalanced(self) -> float:
+        """What balancing x costs: <sum_i x_i, the way that b has still to go> over n."""
+        before, last = self._moves
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.clip(np.where(before != 0, last / before, 0.0), 0.0, 0.95)
+        off = np.abs(self.sweeps.imbalance(self.sweeps.blocks)) / self.setup.problem.n
+        return float(off @ (np.abs(last) / (1 - ratio)))
+
+    def _guess_primal(self, est: float) -> None:
+        """P = D + est, less what intercepts make of an x that is not balanced."""
+        s, setup = self.sweeps, self.setup
+        square = outputs.square(s.W, False, 0.0, setup.threshold)
+        dual = -setup.cost(s.blocks) - setup.square_cost(square)
+        off = 0.0
+        if setup.constant:
+            off = float(s.b @ s.imbalance(s.blocks)) / setup.problem.n
+        guess = abs(dual + est - off)
+        if math.isfinite(guess):
+            self.primal = min(self.primal, guess)
+
+    def _maybe_accelerate(self) -> None:
+        """Change over if too many plain sweeps are left, by the rate of the later half."""
+        t, count = self.tuning, len(self.estimates)
+        if not isinstance(self.sweeps, PlainBlocks) or "momentum" in self.without:
+            return
+        if count < t.earliest or self.keep.size < Momentum.FEWEST:
+            return
+        if not self._sure and count & (count - 1) == 0:  # 4, 8, 16, ..: P falls with them
+            self._guess_primal(self.estimates[-1])
+        est, middle = self.estimates[-1], count // 2
+        c = 0.0
+        if est > 0 and math.isfinite(self.estimates[middle - 1]):
+            c = math.log(self.estimates[middle - 1] / est) / (count - middle)
+        wanted = self._wanted()  # 0 if P is
+        left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
+        if left > t.patience:
+            mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
+            self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+
+
+def _start(problem: ERM, at: Start) -> Outputs:
+    assert isinstance(problem, Outputs)
+    if at.x is not None:
+        check_dual_start(problem, at.x)
+    return problem
+
+
+@dataclass(frozen=True)
+class BlockSDCA:
+    """Exact maximisation over one block at a time, no momentum."""
+
+    tuning: Tuning = DEFAULTS
+    name: ClassVar[str] = "sdca"
+    needs: ClassVar[Needs] = (DUAL_BLOCKS,)
+    outputs: ClassVar[bool] = True
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+        """Begin at x, or at what fits w, or at zero."""
+        setup = Setup(_start(problem, at), self.tuning)
+        return BlockRun(setup, ("momentum", "visits", "shrinking"), at, target, rng)
+
+
+@dataclass(frozen=True)
+class BlockAPCG:
+    """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
+
+    mu: float | None = None
+    tuning: Tuning = DEFAULTS
+    name: ClassVar[str] = "apcg"
+    needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
+    outputs: ClassVar[bool] = True
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+        """Begin at x, or at what fits w, or at zero."""
+        setup = Setup(_start(problem, at), self.tuning)
+        without = ("visits", "shrinking", "settling")
+        mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
+        return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
+
+
+@dataclass(frozen=True)
+class OutputsAFG(AFGMethod):
+    """AFG on the primal of a problem with K outputs."""
+
+    outputs: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class BlockAuto:
+    """Sweeps over blocks where the dual can be solved by them, else AFG.
+
+    without  ideas to leave out: "newton", "momentum", "visits", "shrinking", "settling"
+    """
+
+    without: tuple[str, ...] = ()
+    tuning: Tuning = DEFAULTS
+    name: ClassVar[str] = "auto"
+    needs: ClassVar[Needs] = ()
+    outputs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.without) - set(PARTS))
+        if unknown:
+            raise ValueError(f"without: got {unknown}, expected some of {', '.join(PARTS)}.")
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
+        """Begin at x, or at what fits w, or at zero."""
+        if not DUAL_BLOCKS.holds(problem):
+            return OutputsAFG().start(problem, at, target, rng)
+        p = _start(problem, at)
+        if "newton" not in self.without and newton.at_once(p):
+            return newton.NewtonRun(p, np.zeros((p.d, p.K)), np.zeros(p.K))
+        run = BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
+        small = "newton" not in self.without and newton.applies(p)
+        return BlockPlan(p, run, target) if small else run
+
+
+class BlockPlan:
+    """Sweeps over blocks, until Newton's method would take less time than what is left of them."""
+
+    def __init__(self, problem: Outputs, run: BlockRun, target: Target) -> None:
+        self.problem, self._target = problem, target
+        self._run: BlockRun | newton.NewtonRun = run
+        self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
+        self._passes, self._gaps = 0, [(0, math.inf)]
+
+    @property
+    def side(self) -> str:
+        """What the method at work is at work on."""
+        return self._run.side
+
+    @property
+    def mu(self) -> float:
+        """mu-hat; 1 for a method without momentum."""
+        return 1.0 if math.isnan(self._run.mu) else self._run.mu
+
+    @property
+    def restarts(self) -> int:
+        """How often the method at work dropped its momentum."""
+        return self._run.restarts
+
+    @property
+    def stuck(self) -> bool:
+        """Whether Newton's method gets no further."""
+        return bool(getattr(self._run, "stuck", False))
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on with the method at work; the estimate of the gap is watched between stretches."""
+        spent = 0
+        while True:
+            stretch = min(budget.passes - spent, max(4, self._passes // 4))
+            work = self._run.advance(replace(budget, passes=stretch))
+            spent, self._passes = spent + work.passes, self._passes + work.passes
+            if not isinstance(self._run, BlockRun) or self._run.looks:
+                return Work(spent)
+            if self._leaves():
+                found = self._run.point()
+                assert found.x is not None
+                w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
+                self._run = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                return Work(spent)
+            if spent >= budget.passes or budget.expired:
+                return Work(spent)
+
+    def _leaves(self) -> bool:
+        """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
+        assert isinstance(self._run, BlockRun)
+        t, gap = newton.TUNING, self._run.estimate
+        if self._passes * self._sweep < t.earliest * self._cost or not 0 < gap < math.inf:
+            return False
+        self._gaps.append((self._passes, gap))
+        before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
+        if not gap < before[1] < math.inf:
+            return before[1] < math.inf
+        rate = math.log(before[1] / gap) / (self._passes - before[0])
+        left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
+        return left * self._sweep > t.margin * self._cost
+
+    def point(self) -> Point:
+        """The answer of the method at work."""
+        return self._run.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the method at work."""
+        self._run.seen(certificate)

@@ -1,0 +1,236 @@
+"""What both sweeps over blocks share: the problem as the kernel reads it, the start, values.
+
+The state of a row is a block of K numbers, padded to a multiple of four: pi_i for a loss over
+classes, x_i/s_i for a sum over outputs (`_kernels/blocks.pyx`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._kernels import blocks as kernel
+from .._kernels import many, outputs
+from .._kernels.lean_momentum import arrange
+from .._validation import Index, Matrix, Vector
+from ..data.many import padded, with_pads
+from ..erm_outputs import Outputs
+from ..loss_outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
+from ..points import Start
+from .lean_momentum import CLASSES
+from .lean_setup import Tuning as LeanTuning
+
+#: What can be left out of the method, to see what it is worth.
+PARTS = ("newton", "momentum", "visits", "shrinking", "settling")
+
+
+@dataclass(frozen=True)
+class Tuning(LeanTuning):
+    """The constants of the lean sweeps, which have their provenance there, and these."""
+
+    #: softmax: Newton's method on a row ends with a change of pi below this
+    enough_root: float = 1e-3
+    #: softmax: a start at a vertex leaves this much to the other classes
+    off_vertex: float = 1e-9
+    #: momentum starts when more than so many plain sweeps seem to be left: it costs two of them
+    patience: float = 16.0
+    #: plain sweeps: r_i is at most this
+    most_visits: float = 16.0
+    #: intercepts: c^2 over the mean of |a_i|^2
+    constant: float = 0.25
+    constant_floor: float = 0.0
+
+
+DEFAULTS = Tuning()
+
+
+@dataclass(eq=False)
+class Setup:
+    """The problem as the kernel reads it."""
+
+    problem: Outputs
+    tuning: Tuning
+
+    def __post_init__(self) -> None:
+        p, t = self.problem, self.tuning
+        self.kind: int = p.loss.kind
+        self.simplex = self.kind != COLUMNS
+        self.K, self.size = p.K, padded(p.K)
+        self.arrays = p.samples.arrays
+        self.working = self.arrays
+        self._copied = p.n_samples
+        assert p.soft is not None
+        a, b = p.soft
+        self.b = b
+        self.threshold = a if a > 0 else -1.0
+        #: W, or V for an elastic net, is A x times this
+        self.scale = 1 / (p.alpha * p.n * (1.0 if a > 0 else b))
+        self.factor = 1 / b if a > 0 else 1.0
+        norms = np.broadcast_to(p.weights * p._squared_norms, p.n_samples)
+        #: c^2 of the intercepts' feature
+        self.constant = 0.0
+        if p.intercept:
+            own = p.strong_convexity * p.loss.gamma * p.n
+            self.constant = max(t.constant * float(np.mean(norms)), own) or 1.0
+        step = 1 / (p.strong_convexity * p.n)
+        with np.errstate(over="ignore"):
+            self.q = step * (norms + self.constant * p.weights)
+        p.check_constants(self.q)
+        margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
+        none = np.empty((0, self.size))
+        self.blocks = kernel.Blocks(
+            self.kind,
+            p.d,
+            p.K,
+            p.y if self.simplex else np.empty(0, dtype=np.int32),
+            none if self.simplex else with_pads(p.y, self.size),
+            p.weights,
+            self.q,
+            np.empty(0) if self.simplex else np.array(p.loss.loss.theta, dtype=np.float64),
+            margin=margin,
+            gamma=p.loss.gamma,
+            scale=self.scale,
+            border=self.constant * step,
+            threshold=self.threshold,
+            factor=self.factor,
+            enough=t.enough_root,
+        )
+        self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
+        #: the unit of work: nonzeros, and one for each row
+        self.work = p.samples.nnz + p.n_samples
+
+    # ---- rows side by side --------------------------------------------------------------------
+
+    def gather(self, keep: Index) -> None:
+        """Copy the rows that are left, if they are few of those that the sweeps read now."""
+        p = self.problem
+        if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
+            return
+        rows = p.samples.stored[keep]
+        indptr = np.zeros(p.n_samples + 1, dtype=rows.indptr.dtype)
+        indptr[keep + 1] = np.diff(rows.indptr)
+        self.working = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
+        self._copied = keep.size
+
+    def release(self) -> None:
+        """Read the data itself again: there are rows that the copy lacks."""
+        self.working, self._copied = self.arrays, self.problem.n_samples
+
+    def sweep(
+        self, keep: Index, moved: Vector, most: float, rng: np.random.Generator
+    ) -> tuple[Index, Index, Index]:
+        """The rows of a sweep in order, their visits, and whether one is the last of its row.
+
+        Visits are how far a row has moved, over the mean of that: a power of two, at most `most`.
+        """
+        exponents = self._exponents(moved, self.problem.samples.lengths[keep], most)
+        counts = np.bincount(exponents, minlength=CLASSES)
+        each = 1 << np.arange(CLASSES)
+        total = int(counts @ each)
+        listed, room = np.empty((2, keep.size), dtype=np.intp)
+        begin, end, visits, last = np.empty((4, total), dtype=np.intp)
+        random = rng.integers(0, 1 << 32, size=total, dtype=np.uint32)
+        single = np.ones(CLASSES, dtype=np.intp)
+        arrange(keep, exponents, counts, single, random, listed, room, begin, end, visits, last)
+        return listed[begin], visits, last
+
+    @staticmethod
+    def _exponents(moved: Vector, lengths: Vector, most: float) -> Index:
+        mean = float(moved @ lengths) / float(lengths.sum())
+        if most < 2 or not 0 < mean < math.inf:
+            return np.zeros(moved.size, dtype=np.intp)
+        return np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
+
+    # ---- points -------------------------------------------------------------------------------
+
+    def start(self, at: Start) -> tuple[Matrix, Vector]:
+        """The blocks and the intercepts to start from."""
+        p = self.problem
+        b = np.zeros(p.K)
+        if p.intercept:
+            b = self._first_b() if at.b is None else p._intercepts(at.b)
+        if at.x is not None:
+            return self.block_of(p.loss.clip(at.x, p.y, p.weights)), b
+        if at.w is not None:
+            z = p.samples.tdot(at.w) + b
+            return self.block_of(p.loss.dual_of(z, p.y, p.weights)), b
+        return self._cold(b), b
+
+    def _cold(self, b: Vector) -> Matrix:
+        p, t = self.problem, self.tuning
+        x = np.zeros((p.n_samples, self.size))
+        if self.simplex:
+            x[np.arange(p.n_samples), p.y] = 1.0
+        if self.kind == SOFTMAX:
+            if p.intercept or float(np.mean(self.q)) < t.steep:
+                e = np.exp(b - b.max())
+                x[:, : p.K] = e / e.sum()
+            else:
+                x[:, : p.K] = (1 - t.off_vertex) * x[:, : p.K] + t.off_vertex / p.K
+        return x
+
+    def _first_b(self) -> Vector:
+        """The best constant prediction, or about that."""
+        p = self.problem
+        s = np.broadcast_to(p.weights, p.n_samples)
+        if not self.simplex:
+            return np.asarray((s @ p.y) / p.n)
+        share = np.bincount(p.y, s, minlength=p.K) / p.n
+        if self.kind == SIMPLEX:
+            return np.zeros(p.K)
+        b = np.log(np.maximum(share, 1e-9))
+        return np.asarray(b - b.mean())
+
+    def block_of(self, x: Matrix) -> Matrix:
+        """The blocks of the dual point x of the paper."""
+        p = self.problem
+        s = np.where(p.weights > 0, p.weights, 1.0)[:, None]
+        blocks = np.zeros((p.n_samples, self.size))
+        blocks[:, : p.K] = x / s
+        if self.simplex:
+            blocks[:, : p.K] *= -1.0
+            blocks[np.arange(p.n_samples), p.y] += 1.0
+            np.maximum(blocks, 0.0, out=blocks)
+        return blocks
+
+    def x(self, blocks: Matrix) -> Matrix:
+        """The dual point of the paper, in its domain."""
+        p = self.problem
+        own = np.ascontiguousarray(blocks[:, : p.K])
+        if not self.simplex:
+            return np.asarray(p.weights[:, None] * own)
+        x = np.empty_like(own)
+        s = p.weights
+        outputs.dual(own, p.y, s, x)
+        return x
+
+    def rows(self, x: Matrix) -> Matrix:
+        """A x times `scale`, padded, by a pass over the data (over the rows that are not zero)."""
+        p = self.problem
+        x = with_pads(p._signed(x), self.size)
+        out = np.zeros((p.d, self.size))
+        many.dot(*self.arrays, self.scale * x, out)
+        return out
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def primal_at_zero(self) -> float:
+        """P(0), which is no less than P at the optimum."""
+        p = self.problem
+        if self.simplex:
+            return float(p.loss.value(np.zeros((1, p.K)), p.y[:1])[0])
+        return p.primal_from(np.zeros((p.d, p.K)), np.zeros((p.n_samples, p.K)))
+
+    def cost(self, blocks: Matrix) -> float:
+        """(1/n) sum_i s_i phi_i*(-x_i/s_i)"""
+        p = self.problem
+        if self.kind == SOFTMAX:
+            return float(outputs.entropies(blocks, p.weights)) / p.n
+        return p.conjugate_total(self.x(blocks)) / p.n
+
+    def square_cost(self, square: float) -> float:
+        """lambda g*(V), from the sum of squares of what is kept, after the threshold."""
+        p = self.problem
+        return 0.5 * p.alpha * (square / self.b if self.threshold > 0 else square * self.b)

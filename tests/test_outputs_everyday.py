@@ -1,0 +1,189 @@
+"""Many classes and outputs as users meet them: estimators, model files, the command."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_cli import apcg
+
+from apcg import ERM, solve
+from apcg.datasets import DataError
+from apcg.estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
+from apcg.losses import MulticlassHinge
+from apcg.model import LinearModel
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@parametrize_with_checks(
+    [
+        APCGClassifier("logistic", max_epochs=5000),
+        APCGClassifier(multi_class="crammer_singer", max_epochs=5000),
+    ],
+    expected_failed_checks={
+        "check_sample_weight_equivalence_on_dense_data": "needs a tight tol",
+        "check_sample_weight_equivalence_on_sparse_data": "needs a tight tol",
+    },
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("load", [load_digits, load_iris, load_wine])
+def test_the_logistic_classifier_is_that_of_scikit_learn(load):
+    X, y = load(return_X_y=True)
+    X = X / np.abs(X).max(axis=0).clip(1e-9)
+    C, alpha = 1.0, 1 / len(y)
+    ours = APCGClassifier("logistic", alpha=alpha, tol=1e-9, random_state=0).fit(X, y)
+    theirs = LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(X, y)
+    assert ours.multi_class_ == "multinomial"
+    assert ours.coef_.shape == theirs.coef_.shape
+    assert np.abs(ours.coef_ - theirs.coef_).max() <= 1e-3
+    assert np.abs(ours.intercept_ - theirs.intercept_).max() <= 1e-2
+    shares = ours.predict_proba(X)
+    assert np.allclose(shares, theirs.predict_proba(X), atol=1e-3)
+    assert np.allclose(np.log(shares), ours.predict_log_proba(X), atol=1e-9)
+
+
+def test_the_modes():
+    X, y = digits()
+    words = np.array([f"class {k}" for k in y])
+    for mode, loss in (("auto", "smoothed_hinge"), ("ovr", "logistic"), ("ovr", "hinge")):
+        model = APCGClassifier(loss, multi_class=mode, alpha=1e-2, tol=1e-3, random_state=0)
+        model.fit(X, y)
+        assert model.multi_class_ == "ovr"
+        assert len(model.status_) == 10
+    model = APCGClassifier(multi_class="crammer_singer", gamma=0.6, alpha=1e-2, random_state=0)
+    model.fit(X, words)
+    assert model.multi_class_ == "crammer_singer"
+    assert model.score(X, words) > 0.95
+    problem = ERM(X, y, MulticlassHinge(0.3), alpha=1e-2, intercept=True)
+    value = problem.primal(model.coef_.T.copy(), model.intercept_)
+    assert value <= solve(problem, tol=1e-7, random_state=0).primal * (1 + 2e-6)
+    two = APCGClassifier("logistic", random_state=0).fit(X[y < 2], y[y < 2])
+    assert two.coef_.shape == (1, 64)
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"multi_class": "multinomial"}, "is for loss='logistic'"),
+    ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "is for loss='hinge'"),
+    ({"multi_class": "all"}, "multi_class must be one of"),
+    ({"loss": "logistic", "method": "newton"}, "is for one output"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(given, words):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=words):
+        APCGClassifier(**given).fit(X, y)
+
+
+def test_penalties_weights_and_warm_starts():
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    for penalty in ("l1", "elasticnet"):
+        model = APCGClassifier("logistic", penalty=penalty, alpha=0.05, random_state=0).fit(X, y)
+        assert model.status_.code == "converged"
+        assert np.any(model.coef_ == 0)
+    times = np.random.default_rng(0).integers(1, 4, len(y))
+    a = APCGClassifier("logistic", alpha=0.01, tol=1e-9, random_state=0)
+    b = APCGClassifier("logistic", alpha=0.01, tol=1e-9, random_state=0)
+    a.fit(X, y, sample_weight=times)
+    b.fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert np.allclose(a.coef_, b.coef_, atol=1e-3)
+    warm = APCGClassifier("logistic", alpha=0.01, warm_start=True, random_state=0).fit(X, y)
+    first = warm.n_iter_
+    assert warm.set_params(alpha=0.0101).fit(X, y).n_iter_ <= first
+
+
+def text(n=400, d=300, K=20, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = rng.random((K, d)) < 0.05
+    y = rng.integers(0, K, n)
+    counts = rng.poisson(0.02 + centres[y] * 0.7).astype(float)
+    counts /= np.maximum(np.linalg.norm(counts, axis=1), 1e-9)[:, None]
+    return sp.csr_matrix(counts), np.array([f"group.{k}" for k in y])
+
+
+def test_searches_on_text_with_twenty_classes():
+    X, y = text()
+    model = APCGClassifier("logistic", alpha=1e-3, tol=1e-4, random_state=0)
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.7
+    grid = GridSearchCV(model, {"alpha": [1e-2, 1e-3]}, cv=3).fit(X, y)
+    assert grid.best_score_ > 0.7
+    own = APCGClassifierCV("logistic", alphas=[1e-1, 1e-3], cv=3, random_state=0).fit(X, y)
+    assert own.multi_class_ == "multinomial"
+    assert own.alpha_ == 1e-3
+    assert own.coef_.shape == (20, 300)
+
+
+def test_a_regression_with_many_outputs():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 10))
+    Y = X @ rng.standard_normal((10, 4)) + 5 + 0.1 * rng.standard_normal((80, 4))
+    model = APCGRegressor(alpha=1e-2, tol=1e-11, random_state=0).fit(X, Y)
+    ridge = Ridge(alpha=1e-2 * 80).fit(X, Y)
+    assert np.allclose(model.coef_, ridge.coef_, atol=1e-4)
+    assert np.allclose(model.intercept_, ridge.intercept_, atol=1e-4)
+    assert model.predict(X).shape == (80, 4)
+    assert model.score(X, Y) > 0.99
+    assert APCGRegressor().fit(X, Y[:, :1]).predict(X).shape == (80, 1)
+    assert APCGRegressorCV("huber", alphas=3, cv=3, random_state=0).fit(X, Y).score(X, Y) > 0.99
+
+
+def test_a_model_file_with_many_classes(tmp_path):
+    X, y = digits()
+    r = solve(ERM(X, y, "multinomial", alpha=1e-3, intercept=True), random_state=0)
+    names = np.array([f"digit {k}" for k in range(10)])
+    model = LinearModel(r.w, names, "multinomial", r.intercept)
+    model.save(tmp_path / "m.npz")
+    again = LinearModel.load(tmp_path / "m.npz")
+    assert np.array_equal(again.decision(X), X @ r.w + r.intercept)
+    assert again.score(X, names[y])[1] > 0.95
+    assert np.allclose(again.probabilities(X).sum(axis=1), 1)
+    with pytest.raises(DataError, match="labels that the training data has not"):
+        again.score(X, y)
+    LinearModel(r.w, names[:5], "multinomial", r.intercept).save(tmp_path / "m.npz")
+    with pytest.raises(DataError, match="not 10 different"):
+        LinearModel.load(tmp_path / "m.npz")
+
+
+def said(*args):
+    """What the command prints, and what it says of errors."""
+    done = apcg(*args, inside=True)
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_the_command(tmp_path, monkeypatch):
+    for name in ("DATA", "CACHE"):
+        monkeypatch.setenv(f"APCG_{name}_DIR", str(tmp_path))
+    X, y = digits()
+    file = tmp_path / "digits.libsvm"
+    rows = (
+        f"{label} " + " ".join(f"{j + 1}:{v:g}" for j, v in enumerate(row) if v)
+        for row, label in zip(X[:400], y[:400], strict=True)
+    )
+    file.write_text("\n".join(rows) + "\n")
+    model, loss = tmp_path / "m.npz", ("--loss", "multinomial")
+    options = ("--alpha", "1e-3", "--intercept", "--model", model, "--json")
+    facts = json.loads(said("train", file, *loss, *options)[0])
+    assert facts["outputs"] == 10
+    assert len(facts["intercept"]) == 10
+    assert facts["scores"]["train"] > 0.95
+    hinge = ("--loss", "multiclass_hinge", "--intercept", "--tol", "1e-2", "--test", file)
+    assert "intercepts" in said("train", file, *hinge)[0]
+    predicted = said("predict", model, file)[0].split()
+    assert np.mean(np.array(predicted, dtype=float) == y[:400]) > 0.95
+    shares = json.loads(said("predict", model, file, "--probabilities", "--json")[0])
+    assert np.allclose(np.sum(shares["predictions"], axis=1), 1)
+    methods = ("--methods", "auto,sdca,apcg,newton", "--alpha", "1e-2", "--no-plot")
+    table, left_out = said("compare", file, *loss, *methods)
+    assert "newton is left out" in left_out
+    assert "sdca" in table
+    assert "the dual" in said("info", file, *loss)[0]
