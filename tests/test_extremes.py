@@ -122,11 +122,13 @@ def test_a_gap_is_never_nan(method):
 
 def test_a_certificate_holds_no_nan():
     p = ERM(X, Y, "logistic", alpha=0.1)
-    for point in (Point(w=np.full(4, np.nan)), Point(x=np.full(12, np.nan)),
-                  Point(np.zeros(4), np.full(12, np.nan))):  # fmt: skip
+    for point in (Point(w=np.full(4, np.nan)), Point(x=np.full(12, np.nan))):
         found = certify(p, point)
         assert found.gap == math.inf
         assert not found.finite
+    found = certify(p, Point(np.zeros(4), np.full(12, np.nan)))  # w has an x of its own
+    assert found.gap == p.primal(np.zeros(4)) - p.dual(found.x)
+    assert np.isfinite(found.x).all()
 
 
 # ---- smaller things (F12) -----------------------------------------------------------------------

@@ -53,7 +53,7 @@ def balance(loss: Loss, y: Vector, weights: Vector, x: Vector) -> Vector:
     for _ in range(3):  # once, and again for what rounding left
         signed = sign * x
         excess = float(np.sum(signed))
-        if abs(excess) <= 4 * np.finfo(float).eps * float(np.sum(np.abs(signed))):
+        if abs(excess) <= 0.05 * np.finfo(float).eps * float(np.sum(np.abs(signed))):
             break
         room = loss.room(x, weights)
         total = float(np.sum(room))
