@@ -5,7 +5,7 @@
 The Hessian of phi_i is diag(u_i) - v_i v_i', of K x K numbers:
 
     softmax                      u = v = p, the probabilities
-    smoothed Crammer-Singer      u = t/gamma, v = t/sqrt(gamma |t|_1), t = 1 where pi > 0: semismooth
+    smoothed Crammer-Singer      u = t/gamma, v = t/sqrt(gamma |t|_1), t = 1 where pi > 0
     a sum over outputs           u = phi'', v = 0: K problems, one factor if phi'' is constant
 
 It costs n (dK)^2/2 multiply-adds and a factor of dK unknowns, so it is for the few problems where
