@@ -26,7 +26,7 @@ ORDER = (
     ("datasets",),
     ("theory",),
     ("checks",),
-    ("weights", "loss", "loss_outputs", "losses", "penalties", "functions"),
+    ("weights", "spectra", "loss", "loss_outputs", "losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "forms", "erm"),
     ("regulariser_outputs", "intercept_outputs", "erm_outputs"),
     ("points",),

@@ -13,7 +13,7 @@ from .loop import Options, Outcome, run
 from .methods import registry
 from .methods.apcg import Algorithm5
 from .methods.base import Method, Run, Target, check_dual_start
-from .methods.blocks import BlockAPCG
+from .methods.blocks_plan import BlockAPCG
 from .points import Certificate, Point, Start
 from .result import Solution, Status
 

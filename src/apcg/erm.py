@@ -39,9 +39,9 @@ from . import intercept as free
 from ._kernels.matrix import inner
 from ._validation import Vector
 from .data import LinearMap, by_row
-from .functions import largest_singular_value_squared
 from .problem import Composite
 from .regulariser import NOT_SEPARABLE, Interval, Regulariser
+from .spectra import largest_singular_value_squared
 from .weights import divisor, normalised
 
 #: Rows whose squared norm is below this share of the largest move nothing.

@@ -110,8 +110,8 @@ class LinearModel:
         z = self.decision(X)
         if self.classes is None:
             return z
-        chosen = z.argmax(axis=1) if z.ndim == 2 else (z >= 0).astype(int)
-        return np.asarray(self.classes[chosen])
+        found: Array = self.classes[z.argmax(axis=1) if z.ndim == 2 else (z >= 0).astype(int)]
+        return found
 
     def probabilities(self, X: Stored) -> Vector:
         """The probability of the second class, or a row with that of each, for the softmax."""

@@ -170,7 +170,8 @@ def erm_constant(problem: Problem, x0: ArrayLike | None = None) -> float:
     D* - D(x0) <= gap(x0), and D is (gamma/n)-strongly concave, so the other term of C is at most
     D* - D(x0) as well: C <= 2 gap(x0).
     """
-    zero = np.zeros((problem.n_samples, problem.K)[: 1 + (problem.K > 1)])
+    K = getattr(problem, "K", 1)
+    zero = np.zeros((problem.n_samples, K)[: 1 + (K > 1)])
     x = zero if x0 is None else x0
     return 2 * float(problem.gap(x))
 

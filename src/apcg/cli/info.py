@@ -13,7 +13,7 @@ from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..methods.base import Target
-from ..methods.blocks import DUAL_BLOCKS
+from ..methods.blocks_plan import DUAL_BLOCKS
 from ..methods.plan import Watch
 from . import common
 

@@ -10,29 +10,17 @@ enough. When too many plain sweeps seem to be left, the sweeps go on with moment
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from .._kernels import blocks as kernel
 from .._kernels import outputs
-from .._validation import Index, Matrix, Vector, number
-from ..erm import ERM
-from ..erm_outputs import Outputs
+from .._validation import Index, Matrix, Vector
 from ..loss_outputs import SOFTMAX
 from ..points import Certificate, Point, Start
-from . import blocks_newton as newton
-from .afg import AFGMethod
-from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
+from .base import Budget, Target, Work
 from .blocks_momentum import Momentum
-from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
-
-DUAL_BLOCKS = Need(
-    'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
-    lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.soft is not None,
-    lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
-)
+from .blocks_setup import Setup
 
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
@@ -309,150 +297,3 @@ class BlockRun:
         if left > t.patience:
             mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
             self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
-
-
-def _start(problem: ERM, at: Start) -> Outputs:
-    assert isinstance(problem, Outputs)
-    if at.x is not None:
-        check_dual_start(problem, at.x)
-    return problem
-
-
-@dataclass(frozen=True)
-class BlockSDCA:
-    """Exact maximisation over one block at a time, no momentum."""
-
-    tuning: Tuning = DEFAULTS
-    name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS,)
-    outputs: ClassVar[bool] = True
-
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
-        """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
-        return BlockRun(setup, ("momentum", "visits", "shrinking"), at, target, rng)
-
-
-@dataclass(frozen=True)
-class BlockAPCG:
-    """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
-
-    mu: float | None = None
-    tuning: Tuning = DEFAULTS
-    name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
-    outputs: ClassVar[bool] = True
-
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
-        """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
-        without = ("visits", "shrinking", "settling")
-        mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
-        return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
-
-
-@dataclass(frozen=True)
-class OutputsAFG(AFGMethod):
-    """AFG on the primal of a problem with K outputs."""
-
-    outputs: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class BlockAuto:
-    """Sweeps over blocks where the dual can be solved by them, else AFG.
-
-    without  ideas to leave out: "newton", "momentum", "visits", "shrinking", "settling"
-    """
-
-    without: tuple[str, ...] = ()
-    tuning: Tuning = DEFAULTS
-    name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = ()
-    outputs: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.without) - set(PARTS))
-        if unknown:
-            raise ValueError(f"without: got {unknown}, expected some of {', '.join(PARTS)}.")
-
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
-        """Begin at x, or at what fits w, or at zero."""
-        if not DUAL_BLOCKS.holds(problem):
-            return OutputsAFG().start(problem, at, target, rng)
-        p = _start(problem, at)
-        if "newton" not in self.without and newton.at_once(p):
-            return newton.NewtonRun(p, np.zeros((p.d, p.K)), np.zeros(p.K))
-        run = BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
-        small = "newton" not in self.without and newton.applies(p)
-        return BlockPlan(p, run, target) if small else run
-
-
-class BlockPlan:
-    """Sweeps over blocks, until Newton's method would take less time than what is left of them."""
-
-    def __init__(self, problem: Outputs, run: BlockRun, target: Target) -> None:
-        self.problem, self._target = problem, target
-        self._run: BlockRun | newton.NewtonRun = run
-        self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
-        self._passes, self._gaps = 0, [(0, math.inf)]
-
-    @property
-    def side(self) -> str:
-        """What the method at work is at work on."""
-        return self._run.side
-
-    @property
-    def mu(self) -> float:
-        """mu-hat; 1 for a method without momentum."""
-        return 1.0 if math.isnan(self._run.mu) else self._run.mu
-
-    @property
-    def restarts(self) -> int:
-        """How often the method at work dropped its momentum."""
-        return self._run.restarts
-
-    @property
-    def stuck(self) -> bool:
-        """Whether Newton's method gets no further."""
-        return bool(getattr(self._run, "stuck", False))
-
-    def advance(self, budget: Budget) -> Work:
-        """Go on with the method at work; the estimate of the gap is watched between stretches."""
-        spent = 0
-        while True:
-            stretch = min(budget.passes - spent, max(4, self._passes // 4))
-            work = self._run.advance(replace(budget, passes=stretch))
-            spent, self._passes = spent + work.passes, self._passes + work.passes
-            if not isinstance(self._run, BlockRun) or self._run.looks:
-                return Work(spent)
-            if self._leaves():
-                found = self._run.point()
-                assert found.x is not None
-                w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
-                self._run = newton.NewtonRun(self.problem, w, np.asarray(found.b))
-                return Work(spent)
-            if spent >= budget.passes or budget.expired:
-                return Work(spent)
-
-    def _leaves(self) -> bool:
-        """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
-        assert isinstance(self._run, BlockRun)
-        t, gap = newton.TUNING, self._run.estimate
-        if self._passes * self._sweep < t.earliest * self._cost or not 0 < gap < math.inf:
-            return False
-        self._gaps.append((self._passes, gap))
-        before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
-        if not gap < before[1] < math.inf:
-            return before[1] < math.inf
-        rate = math.log(before[1] / gap) / (self._passes - before[0])
-        left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
-        return left * self._sweep > t.margin * self._cost
-
-    def point(self) -> Point:
-        """The answer of the method at work."""
-        return self._run.point()
-
-    def seen(self, certificate: Certificate) -> None:
-        """Tell the method at work."""
-        self._run.seen(certificate)

@@ -6,10 +6,10 @@ The Hessian of phi_i is diag(u_i) - v_i v_i', of K x K numbers:
 
     softmax                      u = v = p, the probabilities
     smoothed Crammer-Singer      u = t/gamma, v = t/sqrt(gamma |t|_1), t = 1 where pi > 0
-    a sum over outputs           u = phi'', v = 0: K problems; with a constant phi'' one factor
+    a sum over outputs           u = phi'', v = 0: K problems, one factor if phi'' is constant
 
 It costs n (dK)^2/2 multiply-adds and a factor of dK unknowns, so it is for the few problems where
-the dual, with many more samples than features, would take many more sweeps than that is worth.
+the dual, with many more samples than features, would take more sweeps than that is worth.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TUNING = NewtonTuning()
 
 
 def applies(problem: Outputs, tuning: NewtonTuning = TUNING) -> bool:
-    """Whether it is for this problem: a quadratic penalty, a smooth loss it knows, few unknowns."""
+    """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
     known = problem.loss.kind in (SOFTMAX, SIMPLEX, COLUMNS)
     if not (known and problem.loss.gamma > 0 and problem.g.is_quadratic and problem.dual_form):
         return False
