@@ -502,7 +502,7 @@ MUTANTS = [
     Mutant(
         "functions.py",
         "an indefinite Q",
-        "        _check_semidefinite(columns.stored)\n",
+        "        check_semidefinite(columns.stored)\n",
         "",
         OWN,
         only="indefinite",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -25,6 +25,7 @@ from . import _validation as validate
 from ._compile import Function, pointer
 from ._kernels.terms import Outer
 from ._own import refuse_overrides
+from ._semidefinite import check_semidefinite
 from ._types import Block, Blocks, MatrixLike, Stored
 from ._validation import Index, Vector
 from .checks import Report, function_report
@@ -342,8 +343,7 @@ class Quadratic(LinearComposite):
                 f"Q must be symmetric, got entries that differ by {asymmetry:g} from their mirror "
                 "images; use (Q + Q.T)/2, which has the same x'Qx."
             )
-        _check_minors(columns.stored)
-        _check_semidefinite(columns.stored)
+        check_semidefinite(columns.stored)
         self._given_Q = True
         self._diagonal_of_Q = np.asarray(columns.stored.diagonal(), dtype=np.float64)
         self._set(columns, 1.0, c=deepcopy(c))
@@ -396,68 +396,6 @@ def largest_singular_value_squared(columns: LinearMap, scale: Vector) -> float:
     if size == 1:
         return float(product(np.ones(1))[0])
     return _lanczos(LinearOperator((size, size), matvec=product, dtype=float))
-
-
-def _check_minors(Q: Stored) -> None:
-    """Q_ii >= 0 and Q_ij^2 <= Q_ii Q_jj, which a positive semidefinite Q has. It is not enough for
-    one, but a zero on the diagonal then comes with a row of zeros, as `minimize` takes it to.
-    """
-    diagonal = np.asarray(Q.diagonal(), dtype=np.float64)
-    if diagonal.min() < 0:
-        raise ValueError(
-            f"Q must be positive semidefinite, got the diagonal entry {diagonal.min():g}."
-        )
-    scale = np.sqrt(diagonal)
-    if isinstance(Q, np.ndarray):
-        excess = np.abs(Q) - (1 + 1e-6) * np.outer(scale, scale)
-    else:
-        entries = Q.tocoo()
-        row, column, size = entries.row, entries.col, abs(entries.data)
-        excess = size - (1 + 1e-6) * scale[row] * scale[column]
-    if excess.size and excess.max() > 1e-12 * diagonal.max():
-        worst = int(excess.argmax())
-        i, j = (
-            divmod(worst, len(scale)) if isinstance(Q, np.ndarray) else (row[worst], column[worst])
-        )
-        raise ValueError(
-            f"Q must be positive semidefinite, got Q[{i}, {j}] = {Q[i, j]:g} with "
-            f"{diagonal[i]:g} and {diagonal[j]:g} on the diagonal; a convex x'Qx has "
-            "Q_ij^2 <= Q_ii Q_jj."
-        )
-
-
-def _check_semidefinite(Q: Stored) -> None:
-    """x'Qx >= 0: by the least eigenvalue, or for a large Q by the least that Lanczos sees.
-
-    What Lanczos sees is x'Qx/|x|^2 of some x. So a negative one is a proof; none is not.
-    """
-    N = Q.shape[0]
-    if N <= _LANCZOS_FROM:
-        found = scipy.linalg.eigvalsh(Q if isinstance(Q, np.ndarray) else Q.toarray())
-    else:
-        found = _ritz_values(Q, 40)
-    least, most = float(found[0]), float(max(found[-1], 0.0))
-    if least < -1e-6 * most:
-        raise ValueError(
-            f"Q must be positive semidefinite, got an eigenvalue of at most {least:g} (the largest "
-            f"is {most:g}); x'Qx is not convex. Is it rounding? Add a multiple of the unit matrix."
-        )
-
-
-def _ritz_values(Q: Stored, steps: int) -> Vector:
-    """The eigenvalues of Q on the Krylov space of a random vector, in order."""
-    operator = scipy.sparse.linalg.aslinearoperator(Q)
-    B = np.zeros((0, Q.shape[0]))
-    v: Any = np.random.default_rng(0).standard_normal(Q.shape[0])
-    for _ in range(steps):
-        before = np.linalg.norm(v)
-        for _ in range(2):  # Gram-Schmidt; twice is enough
-            v = v - np.dot(B.T, np.dot(B, v))
-        if np.linalg.norm(v) <= 1e-10 * before:
-            break
-        B = np.vstack([B, v / np.linalg.norm(v)])
-        v = np.asarray(operator.matvec(B[-1]))
-    return np.asarray(scipy.linalg.eigvalsh(B @ np.asarray(operator.matmat(B.T))))
 
 
 def _squared_spectral_norm(rows: Stored) -> float:
