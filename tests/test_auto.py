@@ -185,8 +185,7 @@ def test_minimize_without_knowing_mu():
         def partial_gradient(self, i, x):
             return x[i]
 
-    with pytest.raises(TypeError, match='method "auto" needs an f of'):
-        minimize(Own(), psi, np.zeros(50), method="auto")
+    assert minimize(Own(), psi, np.zeros(50), method="auto").converged  # in Python
 
 
 def test_auto_steers_by_looks_of_its_own():

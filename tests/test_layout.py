@@ -21,7 +21,16 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: Imports go from a later line to an earlier one, or stay on their line.
 ORDER = (
     ("_kernels",),
-    ("_types", "_validation", "_compile", "_files", "_archive", "_own", "result", "budget"),
+    (
+        "_types",
+        "_validation",
+        "_compile",
+        "_files",
+        "_archive",
+        "_own",
+        "result",
+        "budget",
+    ),
     ("data", "sequences", "plots"),
     ("datasets",),
     ("theory",),

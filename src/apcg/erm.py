@@ -220,13 +220,17 @@ class ERM:
             norms = self.samples.squared_norms()
         else:
             norms = self.samples.squared_norms(b.min() / b)
+        if norms.min() > 1e-100:
+            return norms
         # 1/L_i must not overflow: a row next to nothing counts as a row of zeros does
         least = max(NEXT_TO_NOTHING * float(norms.max()), 1e-290)
-        return norms if norms.min() >= least else np.where(norms < least, 0.0, norms)
+        return np.where(norms < least, 0.0, norms)
 
     @cached_property
     def R(self) -> float:
         """max_i sqrt(s_i)|A_i|"""
+        if self.weights.size == 1:
+            return math.sqrt(float(self.weights[0] * self._squared_norms.max()))
         return math.sqrt(float(np.max(self.weights * self._squared_norms)))
 
     @property

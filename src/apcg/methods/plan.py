@@ -360,6 +360,10 @@ class PlanRun:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
         stuck = bool(getattr(self._run, "stuck", False))
+        if stuck and self._on_kept_rows:  # those left out have no digits to give: x of all rows
+            self._on_kept_rows = False
+            self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
+            return
         if stuck:  # it would be again
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
