@@ -71,9 +71,12 @@ def deblurring() -> Problem:
 def solve_all(problem: Problem) -> dict[str, Result]:
     """Every method on one problem, from zero, with the same seed."""
     methods: dict[str, dict[str, Any]] = {
-        "apcg, gamma0 = 1": {"mu": problem.mu, "gamma0": 1.0},  # Algorithm 1
-        "apcg, gamma0 = mu": {"mu": problem.mu},  # Algorithm 2, run as Algorithm 4
-        "apcg, mu = 0": {"mu": 0.0},  # Algorithm 3
+        "apcg, gamma0 = 1": {"method": "apcg", "mu": problem.mu, "gamma0": 1.0},  # Algorithm 1
+        "apcg, gamma0 = mu": {
+            "method": "apcg",
+            "mu": problem.mu,
+        },  # Algorithm 2, run as Algorithm 4
+        "apcg, mu = 0": {"method": "apcg", "mu": 0.0},  # Algorithm 3
         "rpcg, no momentum": {"method": "rpcg"},
     }
     common = {"tol": TOL, "max_epochs": MAX_EPOCHS, "check_every": CHECK_EVERY, "random_state": 0}

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from . import forms, losses, regulariser
+from . import forms, losses, recovery, regulariser
 from . import intercept as free
 from ._kernels.matrix import inner
 from ._validation import Vector
@@ -42,7 +42,7 @@ from .data import LinearMap, by_row
 from .problem import Composite
 from .regulariser import NOT_SEPARABLE, Interval, Regulariser
 from .spectra import largest_singular_value_squared
-from .weights import divisor, normalised
+from .weights import normalised
 
 #: Rows whose squared norm is below this share of the largest move nothing.
 NEXT_TO_NOTHING = 1e-250
@@ -388,39 +388,25 @@ class ERM:
     def refine(self, x: Any) -> Vector:
         """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
 
-        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T), where
-        Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
+        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
         """
         self._no_intercept("refine")
         x = self._rows(x)
-        z = self.samples.tdot(self.omega(x))
-        gradient = self.loss.argument(z, self.y) / self.n
-        # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
-        s = divisor(self.weights)
         c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
-        step = c / self.n
-        shrink = 1 + self.loss.gamma * step
-        v = (x / s - c * gradient) / shrink
-        T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
-        return np.asarray(self.loss.clip(T, self.weights))  # 0 where the weight is
+        z = self.samples.tdot(self.omega(x))
+        return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
 
-        a_i is the point of the subdifferential of phi_i* at -x_i/s_i nearest to A_i' w. Infinite
-        for a loss that is not smooth.
+        Infinite for a loss that is not smooth.
         """
         self._no_intercept("pdgbound")
         x = self._rows(x)
         if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
         z = self.samples.tdot(self.omega(x))
-        m = self.loss.argument(z, self.y)
-        inside = self.loss.clip(x / divisor(self.weights), np.ones(1))  # a rounding may be outside
-        kept = np.broadcast_to(self.weights > 0, x.shape)
-        far = m[kept] - self.loss.nearest_conjugate_slope(inside, m)[kept]
-        s = np.broadcast_to(self.weights, x.shape)[kept]
-        return float(np.sum(s * far**2) / (2 * self.n * self.loss.gamma))
+        return recovery.gap_bound(self.loss, self.y, self.weights, self.n, x, z)
 
     def _no_intercept(self, name: str) -> None:
         if self.intercept:
@@ -441,16 +427,7 @@ class ERM:
 
     def check_constants(self, L: Vector) -> None:
         """Refuse constants L_i that are not finite, in words of X and alpha."""
-        if not np.isfinite(L).all():
-            raise ValueError(
-                f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
-                "features, or take a larger alpha."
-            )
-        if np.min(L, where=L > 0, initial=1.0) < 1e-290:
-            raise ValueError(
-                f"the constants L_i underflow: X is too small for alpha = {self.alpha:g}; scale "
-                "the features, or take a smaller alpha."
-            )
+        forms.check_constants(L, self.alpha)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
