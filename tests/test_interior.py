@@ -133,3 +133,11 @@ def test_a_tolerance_of_zero_ends(method, options, intercept):
     if not options:
         assert r.status.code in ("converged", "precision", "max_epochs")
         assert r.gap <= 1e-12 * r.primal
+
+
+def test_no_rows_to_solve_for_are_all_rows():
+    X, y = data("hinge", n=60)
+    p = ERM(X, y, "hinge", alpha=1e-2)
+    none = np.empty(0, dtype=np.intp)
+    found, _ = run(p, made=InteriorRun(p, Target(1e-9), free=none, x=np.zeros(60)))
+    assert found.relative <= 1e-9

@@ -33,7 +33,7 @@ cdef class Pieces:
     def __init__(self, a, room, sigma, xi, z, g, h, s, spare):
         self.a, self.room, self.sigma, self.xi, self.z = a, room, sigma, xi, z
         self.g, self.h, self.s = g, h, s
-        self.n, self.pieces = len(z), len(a) // len(z)
+        self.n, self.pieces = len(z), len(a) // max(len(z), 1)
         self.low, self.high, self.da, self.dsigma, self.dxi = spare[:5]
         self.dz = spare[5][:len(z)]
 

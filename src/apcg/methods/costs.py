@@ -48,7 +48,9 @@ class Rates:
 
 RATES = Rates()
 #: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
-INTERIOR_STEPS = 30
+INTERIOR_STEPS = 20
+#: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
+SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
 
 def sweep(problem: ERM) -> float:
@@ -94,6 +96,14 @@ def interior(problem: ERM, rows: Index) -> float:
     factor = RATES.cholesky_entry * problem.d**3 / 6
     vectors = RATES.interior_number * float(np.sum(each)) + RATES.interior_row * rows.size
     return INTERIOR_STEPS * (gram + factor + vectors + 2 * RATES.call)
+
+
+def smoothing(problem: ERM) -> float:
+    """A run of `smoothing`: passes of Newton's method, factors of a sample."""
+    d, n = problem.d, problem.n_samples
+    one = RATES.product_nonzero * problem.samples.nnz + (RATES.loss + RATES.vector_entry) * n
+    one += 2 * RATES.call
+    return SMOOTHING_PASSES * one + SMOOTHING_FACTORS * RATES.cholesky_entry * d**3 / 6
 
 
 def newton_step(problem: ERM) -> float:

@@ -82,7 +82,7 @@ class InteriorRun:
     """The method at work: a, sigma and xi have one row for each piece of the loss.
 
     `free` are the rows whose x_i are solved for, and `x` a dual point with the others; without
-    them it is all rows of positive weight.
+    any it is all rows of positive weight.
     """
 
     side = "primal"
@@ -100,8 +100,8 @@ class InteriorRun:
         self._tuning, self._problem, self._aim = tuning or Tuning(), problem, target.tol
         self._x = np.zeros(problem.n_samples) if x is None else x.copy()
         rows = Rows.of(problem)
-        if free is None and problem.weights.size > 1:
-            free = np.flatnonzero(problem.weights)
+        if free is None or free.size == 0:
+            free = np.flatnonzero(problem.weights) if problem.weights.size > 1 else None
         self._free, self._fixed = free, np.zeros(rows.size)
         if free is not None:
             self._x[free] = 0.0
@@ -174,14 +174,24 @@ class InteriorRun:
         self._short = self._computed_short()  # what is kept of it has rounding errors
         return self._enough()
 
-    def _enough(self) -> bool:
+    @property
+    def relative(self) -> float:
+        """The relative gap of the rows that are solved for, as mu and the residuals tell it."""
+        value, gap = self._value_and_gap()
+        return gap / value if value > 0 else math.inf
+
+    def _value_and_gap(self) -> tuple[float, float]:
         d, short = self._rows.d, self._short
         value = self._loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
-        wanted = max(self._aim, self._tuning.finest) * value
         off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
-        if self._problem.intercept and abs(short[-1]) > self._tuning.balance * wanted:
+        return value, self._products + off
+
+    def _enough(self) -> bool:
+        value, gap = self._value_and_gap()
+        wanted = max(self._aim, self._tuning.finest) * value
+        if self._problem.intercept and abs(self._short[-1]) > self._tuning.balance * wanted:
             return False
-        return self._products + off <= self._tuning.enough * wanted
+        return gap <= self._tuning.enough * wanted
 
     def _weigh(self) -> None:
         """What a step begins with: the rows' weights 1/theta, and sums."""

@@ -16,6 +16,7 @@ from .lean import Lean
 from .newton import Newton
 from .plan import Auto
 from .sdca import DualAscent
+from .smoothing import Smoothing
 from .span import Span
 from .working_set import WorkingSet
 
@@ -109,6 +110,7 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    Smoothing(),
     Span(Auto()),
     WorkingSet(),
     BlockAuto(),
