@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import pydoc
@@ -125,6 +126,6 @@ def test_files_that_a_page_names_exist(page):
 )
 def test_docstrings(module):
     # the functions hide their modules: apcg.minimize is the function
-    results = doctest.testmod(sys.modules[f"apcg.{module}"])
+    results = doctest.testmod(importlib.import_module(f"apcg.{module}"))
     assert results.attempted > 1
     assert results.failed == 0

@@ -10,6 +10,7 @@ from apcg import ERM, solve
 from apcg.methods import costs
 from apcg.methods.base import Target
 from apcg.methods.plan import Auto, Watch, seconds
+from apcg.points import Start
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
@@ -101,23 +102,24 @@ def test_a_run_says_what_was_chosen_and_why(capsys):
     r = solve(ERM(X, y, "logistic", alpha=1e-4), random_state=0)
     assert r.trace.notes == ["newton: 400 samples for 30 features"]
     assert set(r.trace["method"]) == {"newton"}
+    X, y = one_hot(3000)
     hinge = ERM(X, y, "hinge", alpha=1e-6)
     r = solve(hinge, tol=1e-9, check_every=1, random_state=0)
     first, change, *_ = r.trace.notes
     assert first == (
-        "dual: 400 samples for 30 features, and the interior point method for what is slow"
+        "dual: 3,000 samples for 30 features, and the interior point method for what is slow"
     )
     assert re.fullmatch(
-        r"dual -> interior: (\S+ m?s left|not within max_epochs) by the observed rate, "
+        r"dual -> (interior|smoothing): (\S+ m?s left|not within max_epochs) by the observed rate, "
         r"\S+ m?s predicted",
         change,
     )
-    assert list(dict.fromkeys(r.trace["method"]))[:2] == ["dual", "interior"]
+    assert list(dict.fromkeys(r.trace["method"]))[:2] == ["dual", change.split()[2].rstrip(":")]
     assert capsys.readouterr() == ("", "")
 
 
 def test_verbose_shows_the_notes_and_changes_nothing_else(capsys):
-    X, y = one_hot(400)
+    X, y = one_hot(3000)
     p = ERM(X, y, "hinge", alpha=1e-6)
     quiet = solve(p, tol=1e-9, random_state=0)
     assert capsys.readouterr() == ("", "")
@@ -174,3 +176,12 @@ def test_an_interior_point_run_that_gets_stuck_on_the_samples_kept_goes_on_with_
     r = solve(p, tol=1e-15, max_epochs=20_000, random_state=0)
     assert r.gap <= 1e-15 * r.primal
     assert r.trace.notes[-1] == "interior -> interior: on all samples"
+
+
+def test_few_samples_take_the_fewest_steps():
+    X, y = one_hot(300)
+    assert Auto().first(ERM(X, y, "hinge", alpha=1e-4), Start())[0].name == "interior"
+    r = solve(ERM(X, y, "hinge", alpha=1e-4, intercept=True), tol=1e-9, random_state=0)
+    assert r.converged
+    X, y = one_hot(20_000)
+    assert Auto().first(ERM(X, y, "hinge", alpha=1e-4), Start())[0].name == "dual"

@@ -49,6 +49,8 @@ class Rates:
 RATES = Rates()
 #: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
 INTERIOR_STEPS = 20
+#: What such a run costs besides its work: Python, kernel calls.
+INTERIOR_CALLS = 2 * INTERIOR_STEPS * RATES.call
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
 SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
@@ -95,7 +97,12 @@ def interior(problem: ERM, rows: Index) -> float:
     gram = RATES.gram_entry * 0.5 * float(np.sum(each * (each + 1)))
     factor = RATES.cholesky_entry * problem.d**3 / 6
     vectors = RATES.interior_number * float(np.sum(each)) + RATES.interior_row * rows.size
-    return INTERIOR_STEPS * (gram + factor + vectors + 2 * RATES.call)
+    return INTERIOR_STEPS * (gram + factor + vectors) + INTERIOR_CALLS
+
+
+def is_tiny(problem: ERM) -> bool:
+    """Whether the steps of the interior point method on all rows are mostly Python."""
+    return interior(problem, np.arange(problem.n_samples)) <= 2 * INTERIOR_CALLS
 
 
 def smoothing(problem: ERM) -> float:

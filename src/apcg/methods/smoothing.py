@@ -47,7 +47,7 @@ class Tuning:
     enough: float = 4e-3
     #: "near" is so many gammas (10: 1.1 times the time); and so much more after a look that failed
     near: float = 5.0
-    wider: float = 4.0
+    wider: float = 2.0
     #: but at least so many rows for each feature: about as many as features are at a kink
     least: int = 2
 
