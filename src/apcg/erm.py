@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as check
-from . import forms, losses, regulariser
+from . import forms, losses, recovery, regulariser
 from . import intercept as free
 from ._kernels.matrix import inner
 from ._validation import Vector
@@ -42,7 +42,7 @@ from .data import LinearMap, by_row
 from .problem import Composite
 from .regulariser import NOT_SEPARABLE, Interval, Regulariser
 from .spectra import largest_singular_value_squared
-from .weights import divisor, normalised
+from .weights import normalised
 
 #: Rows whose squared norm is below this share of the largest move nothing.
 NEXT_TO_NOTHING = 1e-250
@@ -392,17 +392,7 @@ class ERM:
         Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
         """
         self._no_intercept("refine")
-        x = self._rows(x)
-        z = self.samples.tdot(self.omega(x))
-        gradient = self.loss.argument(z, self.y) / self.n
-        # In units of s_i the step is the same for all: |T - x|^2 above is sum_i (T_i - x_i)^2/s_i.
-        s = divisor(self.weights)
-        c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
-        step = c / self.n
-        shrink = 1 + self.loss.gamma * step
-        v = (x / s - c * gradient) / shrink
-        T = s * self.loss.arrays.dual_prox(v, np.full(x.size, step / shrink))
-        return np.asarray(self.loss.clip(T, self.weights))  # 0 where the weight is
+        return recovery.refined(self, self._rows(x))
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
@@ -411,16 +401,7 @@ class ERM:
         for a loss that is not smooth.
         """
         self._no_intercept("pdgbound")
-        x = self._rows(x)
-        if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
-            return math.inf
-        z = self.samples.tdot(self.omega(x))
-        m = self.loss.argument(z, self.y)
-        inside = self.loss.clip(x / divisor(self.weights), np.ones(1))  # a rounding may be outside
-        kept = np.broadcast_to(self.weights > 0, x.shape)
-        far = m[kept] - self.loss.nearest_conjugate_slope(inside, m)[kept]
-        s = np.broadcast_to(self.weights, x.shape)[kept]
-        return float(np.sum(s * far**2) / (2 * self.n * self.loss.gamma))
+        return recovery.pdgbound(self, self._rows(x))
 
     def _no_intercept(self, name: str) -> None:
         if self.intercept:

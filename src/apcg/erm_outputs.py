@@ -20,6 +20,7 @@ from . import _validation as check
 from . import intercept_outputs as free
 from . import losses, regulariser_outputs
 from ._validation import Matrix, Vector
+from .checks_outputs import quick_outputs_report
 from .erm import ERM
 from .loss_outputs import Columns, OutputsLoss
 from .weights import divisor, normalised
@@ -58,6 +59,15 @@ class Outputs(ERM):
                     f"derivative(z, y) and conjugate(u, y); {self.loss!r} has gamma = "
                     f"{self.loss.gamma:g}" + (f" and no {', '.join(missing)}." if missing else ".")
                 )
+            few = min(self.n_samples, 5)
+            quick_outputs_report(self.loss, self.y[:few], self.K).raise_if_wrong()
+        if self.loss.gamma == 0 and self.soft is None:
+            raise ValueError(
+                f"loss {self.loss.name!r} is not smooth, and with K outputs it takes penalty "
+                f'"l2" or "elasticnet" only, the same for all entries of W and without bounds, got '
+                f"{self.penalty}. Take one of these, or a smooth loss: "
+                '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber".'
+            )
         if not self.intercept:
             return
         if isinstance(self.loss, Columns):
@@ -128,12 +138,14 @@ class Outputs(ERM):
     def _rows(self, x: Any, name: str = "x") -> Matrix:
         return _matrix(x, (self.n_samples, self.K), name)
 
-    def _intercepts(self, b: Any, name: str = "intercept", **_: Any) -> Vector:
+    def _intercepts(self, b: Any, name: str = "intercept", **bounds: Any) -> Vector:
         """K numbers; one number stands for K of it."""
-        given = np.asarray(b, dtype=np.float64)
+        given = check.to_array(b, name)
         if given.shape not in ((), (self.K,)) or not np.isfinite(given).all():
             raise ValueError(f"{name} must be {self.K} numbers, got {b!r}.")
-        return np.array(np.broadcast_to(given, self.K))
+        for number in given.reshape(-1):
+            check.number(number, name, **bounds)
+        return np.array(np.broadcast_to(given, self.K), dtype=np.float64)
 
     def primal(self, w: Any, intercept: Any = 0.0) -> float:
         """P(W), or P(W, b)"""

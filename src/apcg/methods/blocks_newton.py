@@ -50,6 +50,10 @@ class NewtonTuning:
     earliest: float = 0.5
     #: Armijo's share of the slope
     share: float = 1e-4
+    #: what is on the diagonal of H, of its largest entry: to begin with, and times this where a
+    #: step along the line gains nothing, and over it where one does
+    shift: float = 1e-13
+    more: float = 1e4
 
 
 TUNING = NewtonTuning()
@@ -106,6 +110,7 @@ class NewtonRun:
         self._ridge = np.array(ridge, dtype=np.float64)
         self._z = self._X @ self._W
         self._value = self._primal(self._W, self._z)
+        self._shift = tuning.shift
         self.stuck = False
 
     def _primal(self, W: Matrix, z: Matrix) -> float:
@@ -114,9 +119,22 @@ class NewtonRun:
 
     def advance(self, budget: Budget) -> Work:
         """One step; counted as the passes that it costs."""
-        p = self.problem
+        p, t = self.problem, self._tuning
         x = p._signed(p.loss.dual_of(self._z, p.y, p.weights))
         gradient = -(self._X.T @ x) / p.n + self._ridge * self._W
+        steps = 1
+        while not self._moves(gradient, x):  # where H is flat the way is far too long
+            if self._shift >= 1:
+                self.stuck = True
+                break
+            self._shift, steps = self._shift * t.more, steps + 1
+        else:
+            self._shift = max(self._shift / t.more, t.shift)
+        per = steps * cost(p, t) / t.steps / sweep_cost(p, t)
+        return Work(max(1, min(round(per), budget.passes)))
+
+    def _moves(self, gradient: Matrix, x: Matrix) -> bool:
+        """One step with a search along the line; whether P fell."""
         way = -self._solve(gradient, x)
         slope = float(np.vdot(gradient, way))
         dz, step = self._X @ way, 1.0
@@ -126,11 +144,10 @@ class NewtonRun:
             if value <= self._value + self._tuning.share * step * slope:
                 break
             step /= 2
-        self.stuck = not (slope < 0 and value < self._value)
-        if value <= self._value:
-            self._W, self._z, self._value = W, self._X @ W, value
-        per = cost(p, self._tuning) / self._tuning.steps / sweep_cost(p, self._tuning)
-        return Work(max(1, min(round(per), budget.passes)))
+        if not (slope < 0 and value < self._value):
+            return False
+        self._W, self._z, self._value = W, self._X @ W, value
+        return True
 
     def _bend(self, x: Matrix) -> tuple[Matrix, Matrix | None]:
         """u and v of the Hessians of phi_i, times s_i and sqrt(s_i), over n and its root."""
@@ -157,7 +174,7 @@ class NewtonRun:
             parts, factor = [], None
             for k in range(K):
                 if factor is None or not same:
-                    factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0])
+                    factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0], self._shift)
                 parts.append(cho_solve(factor, gradient[:, k]))
             return np.column_stack(parts)
         H = np.empty((K * D, K * D))
@@ -167,7 +184,7 @@ class NewtonRun:
                 block = X.T @ (weight[:, None] * X)
                 H[k * D : (k + 1) * D, m * D : (m + 1) * D] = block
                 H[m * D : (m + 1) * D, k * D : (k + 1) * D] = block.T
-        factor = _factor(H, np.tile(self._ridge[:, 0], K))
+        factor = _factor(H, np.tile(self._ridge[:, 0], K), self._shift)
         return np.asarray(cho_solve(factor, gradient.T.reshape(-1)).reshape(K, D).T)
 
     def point(self) -> Point:
@@ -180,10 +197,10 @@ class NewtonRun:
         """Nothing is steered by looks."""
 
 
-def _factor(H: Matrix, ridge: Vector) -> tuple[Matrix, bool]:
+def _factor(H: Matrix, ridge: Vector, shift: float) -> tuple[Matrix, bool]:
     at = np.arange(ridge.size)
     H[at, at] += ridge
-    tiny = 1e-13 * float(H[at, at].max())
+    tiny = shift * float(H[at, at].max())
     for power in range(12):
         try:
             shifted = H.copy()
