@@ -47,7 +47,7 @@ def checks():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize(("estimator", "check"), checks())
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -56,8 +56,11 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("check", WEIGHTS)
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_weights_equal_repetition_to_1e_7(mode, check):
-    """As for two classes: |w - w*|^2 <= 2 gap/alpha."""
-    check("APCGClassifier", APCGClassifier(**mode, alpha=10.0, tol=1e-15, max_epochs=20_000))
+    """As for two classes: |w - w*|^2 <= 2 gap/alpha. Of pieces of squares Newton's last step ends
+    at the optimum, whatever alpha is.
+    """
+    alpha = 1e-4 if "multi_class" in mode and "loss" not in mode else 10.0
+    check("APCGClassifier", APCGClassifier(**mode, alpha=alpha, tol=1e-15, max_epochs=20_000))
 
 
 @pytest.mark.parametrize("load", [load_digits, load_iris, load_wine])

@@ -19,6 +19,7 @@ import numpy as np
 from . import _validation as check
 from . import intercept_outputs as free
 from . import losses, regulariser_outputs
+from ._own import is_own, refuse_overrides
 from ._validation import Matrix, Vector
 from .checks_outputs import quick_outputs_report
 from .erm import ERM
@@ -36,6 +37,17 @@ def has_outputs(y: Any, loss: Any) -> bool:
     if shape is None and isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple):
         shape = (len(y), len(y[0]))
     return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def class_for(cls: type[ERM], y: Any, loss: Any) -> type[ERM]:
+    """The class of a problem that is made by `cls`. What a class of the user's says is refused."""
+    many = has_outputs(y, loss)
+    if not is_own(cls):
+        return Outputs if cls is ERM and many else cls
+    refuse_overrides(object.__new__(cls), ERM, frozenset(), "Make the problem with ERM(...).")
+    if many and not issubclass(cls, Outputs):
+        raise TypeError(f"{cls.__name__} has one output; make the problem with ERM(...).")
+    return cls
 
 
 class Outputs(ERM):

@@ -100,6 +100,10 @@ def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
                 f"{name} of the point of a method must have length {length}{by}, got shape "
                 f"{given.shape}."
             )
+    if np.shape(point.b) not in ((), (problem.K,)):
+        raise ValueError(
+            f"b of the point of a method must be {problem.K} numbers, got {point.b!r}."
+        )
     return point
 
 

@@ -245,9 +245,11 @@ def _rows(z: Any, y: Any) -> tuple[Matrix, Any]:
     z = np.ascontiguousarray(np.atleast_2d(np.asarray(z, dtype=np.float64)))
     given = np.asarray(y)
     labels = given.astype(np.int32) if given.dtype.kind in "fiub" else None
-    if labels is None or z.ndim != 2 or np.any(labels != given):
+    sound = labels is not None and z.ndim == 2 and labels.shape in ((), z.shape[:1])
+    if labels is None or not sound or np.any(labels != given):
         raise ValueError(
-            f"z must be of shape (n, K) and y the labels 0..K-1, got {z.shape} and {y!r}."
+            "z must be of shape (n, K) and y the labels 0..K-1, one for each row; got "
+            f"{z.shape} and {y!r}."
         )
     return z, np.ascontiguousarray(np.broadcast_to(labels, z.shape[:1]))
 

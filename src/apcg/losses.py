@@ -198,6 +198,8 @@ class StronglyConvex(Loss):
 
     def __init__(self, loss: Any, eta: float) -> None:
         loss = by_name(loss)
+        if isinstance(loss, OutputsLoss):
+            raise TypeError(f"loss must be one of a single prediction, got {loss!r}.")
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
         self.loss: Loss = loss
@@ -310,18 +312,26 @@ def _check_outputs(loss: OutputsLoss) -> None:
     if isinstance(loss, Columns):
         _check_agreement(loss.loss)
     known = next(c for c in type(loss).__mro__ if not is_own(c))
+    called = type(loss).__name__
+    if not isinstance(getattr(loss, "name", None), str):
+        raise TypeError(f"{called} must have a name, a string.")
+    if known is ClassLoss:
+        raise TypeError(f"{called}: ClassLoss is not open. {_CURE_OF_OUTPUTS}")
     if known is not OutputsLoss:
         refuse_overrides(loss, OutputsLoss, _SAYS_OF_OUTPUTS, _CURE_OF_OUTPUTS)
-        gamma = getattr(known, "gamma", None)
-        if known is Multinomial and loss.gamma != gamma:
-            raise ValueError(f"the softmax has gamma = {gamma}; {loss!r} says {loss.gamma}.")
-    elif loss.kind is not None or loss.margin is not None:
+        validate.number(loss.gamma, f"gamma of {called}", low=0.0)
+        if known is Multinomial and loss.gamma != Multinomial.gamma:
+            raise ValueError(f"the softmax has gamma = {Multinomial.gamma}, got {loss.gamma}.")
+        kind = getattr(known, "kind", None)
+        if known is not Columns and loss.kind != kind:
+            raise ValueError(f"kind of {called} must be {kind}, got {loss.kind!r}.")
+        return
+    validate.number(loss.gamma, f"gamma of {called}", low=0.0)
+    if loss.kind is not None or loss.margin is not None:
         raise TypeError(
-            f"kind and margin of {type(loss).__name__} must be None: the compiled code would not "
-            "call what you wrote."
+            f"kind and margin of {called} must be None: the compiled code would not call what you "
+            "wrote."
         )
-    if known is ClassLoss:
-        raise TypeError(f"{type(loss).__name__}: ClassLoss is not open. {_CURE_OF_OUTPUTS}")
 
 
 def _check_agreement(loss: Loss) -> None:

@@ -135,7 +135,10 @@ class NewtonRun:
 
     def _moves(self, gradient: Matrix, x: Matrix) -> bool:
         """One step with a search along the line; whether P fell."""
-        way = -self._solve(gradient, x)
+        try:
+            way = -self._solve(gradient, x)
+        except np.linalg.LinAlgError:  # not a number
+            return False
         slope = float(np.vdot(gradient, way))
         dz, step = self._X @ way, 1.0
         while step > 1e-10:
@@ -180,7 +183,9 @@ class NewtonRun:
         H = np.empty((K * D, K * D))
         for k in range(K):
             for m in range(k, K):
-                weight = -v[:, k] * v[:, m] + (u[:, k] if m == k else 0.0)
+                weight = -v[:, k] * v[:, m]
+                if m == k:  # not below zero by a rounding, which a large X would show
+                    weight = np.maximum(weight + u[:, k], 0.0)
                 block = X.T @ (weight[:, None] * X)
                 H[k * D : (k + 1) * D, m * D : (m + 1) * D] = block
                 H[m * D : (m + 1) * D, k * D : (k + 1) * D] = block.T
