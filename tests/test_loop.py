@@ -337,9 +337,9 @@ def test_the_status_is_a_string_with_a_code():
 
 
 def test_the_result():
-    r = run(mu=0.01, max_epochs=5)
+    r = run(mu=0.01, max_epochs=5, method="apcg")
     text = repr(r)
-    for part in ("Result(fun=", "epochs=5", "method='auto'", "mu=0.01", "x: 15 numbers"):
+    for part in ("Result(fun=", "epochs=5", "method='apcg'", "mu=0.01", "x: 15 numbers"):
         assert part in text
     assert str(r.status) in text
     again = pickle.loads(pickle.dumps(r))
