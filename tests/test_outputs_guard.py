@@ -86,6 +86,17 @@ def test_what_is_balanced_is_feasible(loss, seed):
         assert p.dual(made) > -math.inf
 
 
+@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_slopes_are_feasible_whatever_the_predictions_are(gamma, seed):
+    """Where z is large and gamma small, the projection on the simplex has few digits."""
+    rng = np.random.default_rng(seed)
+    z = 10 ** rng.uniform(0, 8, (N, 1)) * rng.standard_normal((N, K))
+    loss, s = losses.MulticlassHinge(gamma), rng.uniform(0.1, 2.0, N)
+    x = loss.dual_of(z, Y.astype(np.int32), s)
+    assert math.isfinite(loss.total_conjugate(x, Y.astype(np.int32), s))
+
+
 def test_a_group_penalty_has_no_room():
     g = Groups(0.5, 0.0)
     v = np.zeros((D, K))
