@@ -203,6 +203,8 @@ class Fuzz:
             self.wrong("negative gap", seed, f"{text}: {r.gap}, room {float(room):.1e}")
         if not r.converged and r.gap <= tol * abs(r.primal) and r.status.code != "callback":
             self.wrong("converged but not said", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
+        if r.status.code == "precision" and r.gap > 1e-6 * (abs(r.primal) + abs(r.dual)) + room:
+            self.wrong("rounding is blamed", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
         if r.status.code == "max_epochs" and r.epochs < case_epochs(text):
             self.wrong("epochs", seed, f"{text}: stopped after {r.epochs}")
         return P, D, room

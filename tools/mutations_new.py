@@ -46,7 +46,8 @@ MUTANTS = [
            "if self.loss.gamma == 0 and self.soft is None:", "if False:", GUARD,
            only="plain_penalty"),
     Mutant(ERM_OUTPUTS, "overrides of a problem are ignored",
-           'refuse_overrides(object.__new__(cls), ERM, frozenset(), "Make the problem with ERM(...).")',
+           'refuse_overrides(object.__new__(cls), ERM, frozenset(), "Make the problem with '
+           'ERM(...).")',
            "pass", GUARD,
            only="problem_of_the_users"),
     Mutant("checks_outputs.py", "a phi* that is too small",
