@@ -43,10 +43,11 @@ def test_the_balance_of_an_intercept_is_sharp(off):
     assert p.dual(x) == -math.inf
 
 
-def test_rows_of_weight_zero_have_x_zero():
+@pytest.mark.parametrize("loss", ["logistic", "hinge", losses.StronglyConvex("logistic", 1.0)])
+def test_rows_of_weight_zero_have_x_zero(loss):
     weight = np.ones(30)
     weight[3] = 0.0
-    p = ERM(X, Y, "logistic", alpha=0.1, sample_weight=weight)
+    p = ERM(X, Y, loss, alpha=0.1, sample_weight=weight)
     x = np.where(weight > 0, 0.3, 0.0)
     assert math.isfinite(p.dual(x))
     x[3] = 1e-300
@@ -63,6 +64,13 @@ def test_bounds_times_weights_are_sharp(loss, beyond):
     assert p.dual(x) == -math.inf
     x[7] = -beyond
     assert p.dual(x) == -math.inf
+
+
+@pytest.mark.parametrize("beyond", [1e-6, 1e-9, 1e-14])
+def test_shares_of_the_gap_are_sharp(beyond):
+    loss, s = losses.Hinge(), np.array([0.7])
+    assert np.isfinite(loss.gap_share(np.zeros(1), s.copy(), s)).all()
+    assert loss.gap_share(np.zeros(1), s * (1 + beyond), s)[0] == math.inf
 
 
 # ---- what is given back is computed from w and x alone ------------------------------------------

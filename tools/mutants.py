@@ -35,7 +35,7 @@ def tried(mutant: Mutant) -> str:
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         if mutant.file.endswith(".pyx"):
             overlay.build(package, path.stem)
-        elif mutant.file.endswith(".pxd"):
+        elif mutant.file.endswith((".pxd", ".h")):
             overlay.build(package, "losses")  # the tests of these reach them through it
         words = ["-k", mutant.only] if mutant.only else []
         code, said = overlay.forked(folder, "-x", f"tests/{mutant.tests}", *words)

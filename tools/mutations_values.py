@@ -112,12 +112,36 @@ MUTANTS = [
     ),
     # ---- losses -------------------------------------------------------------------------------
     Mutant(
-        "_kernels/types.pxd",
+        "_kernels/sums.h",
         "weights forgive a millionth",
+        "whole * (1.0 - 4.5e-16)",
+        "whole * (1.0 - 1e-6)",
+        EDGES,
+        only="bounds_times_weights",
+    ),
+    Mutant(
+        "_kernels/sums.h",
+        "x at weight 0 is free",
+        "((s[i] != 0.0) | (x[i] == 0.0))",
+        "1",
+        EDGES,
+        only="weight_zero",
+    ),
+    Mutant(
+        "_kernels/sums.h",
+        "the square of phi* is smaller",
+        "half = 0.5 * p[2]",
+        "half = 0.499999 * p[2]",
+        "test_fuzz.py",
+        only="of_random_problems",
+    ),
+    Mutant(
+        "_kernels/types.pxd",
+        "shares of the gap forgive a millionth",
         "(1.0 - 4.5e-16)",
         "(1.0 - 1e-6)",
         EDGES,
-        only="bounds_times_weights",
+        only="shares_of_the_gap",
     ),
     Mutant(
         "_kernels/types.pxd",
