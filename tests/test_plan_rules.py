@@ -36,21 +36,23 @@ class Ridge:
 
 
 def first(p, **start):
-    return Auto().first(p, Start(**start)).name
+    return Auto().first(p, Start(**start))[0].name
 
 
 def test_what_to_begin_with():
     assert first(problem(penalty=Ridge())) == "afg"
     assert first(problem(d=50)) == "dual"
     assert first(problem(d=50), side="primal") == "newton"
-    assert first(problem(penalty="l1")) == "adaptive"
+    assert first(problem(penalty="l1")) == "working_set"
+    assert first(problem(loss="hinge", penalty="elasticnet")) == "adaptive"
+    assert first(problem(n=20, d=200)) == "span"
 
 
 def test_a_wide_problem_is_never_tall(monkeypatch):
     wide = Auto().tuning.widest + 1
     p = problem(20, 5)
-    assert not Auto()._is_tall(p.altered(d=wide, n=10**9))
-    assert Auto()._is_tall(p.altered(d=5, n=10**9))
+    assert not Auto()._is_tall(p.altered(d=wide, n=10**9), "")
+    assert Auto()._is_tall(p.altered(d=5, n=10**9), "tall") == "tall"
 
 
 def watch(tol=1e-6, most=10**6):
@@ -105,4 +107,4 @@ def test_a_gap_that_rises_tells_no_rate():
     for k in range(1, 40):
         made.leave(k, 0.1)
     assert made.leave(80, 0.2)
-    assert made._passes_left() == math.inf
+    assert made._time_left() == math.inf

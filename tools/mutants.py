@@ -4,7 +4,8 @@
     python tools/mutants.py certificate     # those whose file or name has this word
 
 Each mutation is made in a copy of the package (`overlay`), one at a time, and the tests that are
-about the place are run on it. A mutation that no test notices has survived.
+about the place are run on it. A mutation that no test notices has survived. First the same tests
+are run on a copy without any: they must pass.
 """
 
 from __future__ import annotations
@@ -21,6 +22,21 @@ import overlay
 from mutant import Mutant
 
 MUTANTS = [*mutations_values.MUTANTS, *mutations_new.MUTANTS, *mutations_rest.MUTANTS]
+
+
+def failing(mutants: list[Mutant]) -> list[str]:
+    """What fails without any mutation: tests that fail anyway notice nothing."""
+    found = []
+    for file in sorted({m.tests for m in mutants}):
+        words = {m.only for m in mutants if m.tests == file}
+        chosen = [] if "" in words else ["-k", " or ".join(f"({w})" for w in sorted(words))]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            overlay.copy(folder)
+            code, said = overlay.forked(folder, f"tests/{file}", *chosen, seconds=900)
+        if code != 0:
+            found.append(f"{file}: exit code {code}: {said[-600:]}")
+    return found
 
 
 def tried(mutant: Mutant) -> str:
@@ -70,6 +86,9 @@ def main() -> int:
     """Try all, or those that are asked for."""
     words = sys.argv[1:]
     chosen = [m for m in MUTANTS if not words or any(w in f"{m.file} {m.what}" for w in words)]
+    if broken := failing(chosen):
+        print("without any mutation:", *broken, sep="\n")
+        return 1
     results = []
     for mutant in chosen:
         start = time.perf_counter()
