@@ -27,7 +27,7 @@ from apcg import path, solve
 from apcg.methods import registry
 from apcg.points import Start
 
-#: Seconds after which a solve counts as hanging.
+#: CPU seconds after which a solve counts as hanging.
 PATIENCE = 20.0
 
 
@@ -129,7 +129,7 @@ class Fuzz:
 
     def guarded(self, call, seed, text):
         """What `call` gives, or None; anything but a ValueError is wrong."""
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -137,16 +137,16 @@ class Fuzz:
         except Hangs:
             self.wrong("hangs", seed, text)
         except ValueError as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             self.wrong("refused", seed, f"{text}: {error}")
         except Exception as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.wrong(
                 type(error).__name__, seed, f"{text}: {error} at {where.filename}:{where.lineno}"
             )
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return None
 
     def solve(self, case, problem, name, seed, x0, options, about):
@@ -222,7 +222,7 @@ def main():
     parser.add_argument("--outputs", action="store_true", help="problems with K outputs")
     parser.add_argument("--seconds", type=float, default=np.inf, help="stop after so many")
     args = parser.parse_args()
-    signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGPROF, _alarm)
     fuzz, start = (
         Fuzz(args.methods, random_outputs if args.outputs else random_case),
         time.perf_counter(),

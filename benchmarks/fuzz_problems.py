@@ -193,6 +193,20 @@ class Case:
 
 def conjugate_of_g(v, dv, w, ga, gb, lower, upper):
     """g*(v), how far rounding of v by dv may have moved it, and whether it is finite."""
+    g_star, at = _largest(v, ga, gb, lower, upper)
+    # next to a kink of g* the maximiser may be another one
+    near = [np.abs(_largest(v + k * dv, ga, gb, lower, upper)[1]) for k in (-64, 0, 64)]
+    far = np.max(near, axis=0)
+    flat = gb == 0
+    inside = not np.any(flat & (upper == np.inf) & (v > ga + 1000 * dv))
+    inside &= not np.any(flat & (lower == -np.inf) & (-v > ga + 1000 * dv))
+    second = np.where(gb > 0, dv**2 / np.where(gb > 0, gb, 1), dv * (far + np.abs(w)))
+    room = EPS * np.sum(np.abs(g_star) + np.abs(v * at)) + np.sum(far * dv + second)
+    return np.sum(g_star), room, inside
+
+
+def _largest(v, ga, gb, lower, upper):
+    """max_w v w - g(w) for each feature, over finite w, and the w."""
     best = np.clip(np.zeros_like(v), lower, upper)
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = np.where(gb > 0, soft(v, ga) / gb, best)
@@ -203,12 +217,7 @@ def conjugate_of_g(v, dv, w, ga, gb, lower, upper):
             value = v * w1 - ga * np.abs(w1) - gb / 2 * w1**2
         better = np.isfinite(w1) & (value > g_star)
         g_star, at = np.where(better, value, g_star), np.where(better, w1, at)
-    flat = gb == 0
-    inside = not np.any(flat & (upper == np.inf) & (v > ga + 1000 * dv))
-    inside &= not np.any(flat & (lower == -np.inf) & (-v > ga + 1000 * dv))
-    second = np.where(gb > 0, dv**2 / np.where(gb > 0, gb, 1), dv * (np.abs(at) + np.abs(w)))
-    room = EPS * np.sum(np.abs(g_star) + np.abs(v * at)) + np.sum(np.abs(at) * dv + second)
-    return np.sum(g_star), room, inside
+    return g_star, at
 
 
 # ---- random problems ----------------------------------------------------------------------------

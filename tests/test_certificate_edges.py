@@ -24,12 +24,14 @@ Y = np.where(X[:, 0] + 0.5 * RNG.standard_normal(30) > 0, 1.0, -1.0)
 # ---- dual points a little outside ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("beyond", [1e-6, 1e-9, 1e-12])
-def test_l1_bounds_are_sharp(beyond):
-    """g* is infinite where |v_j| > a_j, be it by a millionth."""
-    p = ERM(X, Y, "logistic", "l1", 0.01)
-    x, v = p.dual_point(p.predictions(0.1 * RNG.standard_normal(5)), exact=True)
-    top = np.abs(v).max()
+def test_l1_bounds_are_sharp(beyond, positive):
+    """g* is infinite where |v_j| > a_j, be it by a millionth; of w >= 0 where v_j is."""
+    p = ERM(X, Y, "logistic", "l1", 0.01, positive=positive)
+    x, v = p.dual_point(p.predictions(0.1 * np.abs(RNG.standard_normal(5))), exact=True)
+    top = v.max() if positive else np.abs(v).max()
+    assert top > 0
     assert math.isfinite(p.dual(x / top * (1 - 1e-12)))
     assert p.dual(x / top * (1 + beyond)) == -math.inf
 

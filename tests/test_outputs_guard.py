@@ -97,6 +97,15 @@ def test_slopes_are_feasible_whatever_the_predictions_are(gamma, seed):
     assert math.isfinite(loss.total_conjugate(x, Y.astype(np.int32), s))
 
 
+def test_probabilities_above_one_are_scaled():
+    """By a rounding of their sum; pi_y = 1 - the others would be negative."""
+    pi = np.array([[0.0, 0.5, 0.5 + 1e-13], [0.2, 0.3, 0.5]])
+    x, y = np.zeros((2, 3)), np.zeros(2, np.int32)
+    kernels.dual(pi, y, ONE, x)
+    assert math.isfinite(losses.Multinomial().total_conjugate(x, y, ONE))
+    np.testing.assert_allclose(x, [[1, -0.5, -0.5], [0.8, -0.3, -0.5]], atol=1e-12)
+
+
 def test_a_group_penalty_has_no_room():
     g = Groups(0.5, 0.0)
     v = np.zeros((D, K))

@@ -16,7 +16,7 @@ MUTANTS = [
     Mutant(OUTPUTS, "labels are believed", "outside |= not 0 <= y[i] < K", "outside |= False",
            GUARD, only="labels_and_lengths"),
     Mutant(OUTPUTS, "a rounding leaves the simplex", "s / others if others > 1.0 else s", "s",
-           GUARD, only="slopes_are_feasible"),
+           GUARD, only="above_one"),
     Mutant(ERM_OUTPUTS, "D without the balance", "if self.intercept and self._imbalance(x) > 1:",
            "if False:", GUARD, only="balance_of_intercepts"),
     Mutant("intercept_outputs.py", "balance to 1e-9", "room = 64 *", "room = 6.4e7 *",

@@ -232,6 +232,14 @@ MUTANTS = [
     ),
     Mutant(
         "regulariser.py",
+        "plain L1 forgives 1e-4",
+        "np.all(np.abs(v) <= self.a)",
+        "np.all(np.abs(v) <= 1.0001 * self.a)",
+        EDGES,
+        only="l1_bounds",
+    ),
+    Mutant(
+        "regulariser.py",
         "excess forgives",
         "bound / self.a, 0.0)",
         "bound / self.a / 1.001, 0.0)",
@@ -282,6 +290,15 @@ MUTANTS = [
         "return 0.5 * (float(below.max()) + float(above.min()))",
         "return float(below.max())",
         "test_intercept.py",
+        only="middle",
+    ),
+    Mutant(
+        "intercept.py",
+        "an end of the interval of b, of lines",
+        "return 0.5 * float(ordered[first] + ordered[last])",
+        "return float(ordered[first])",
+        "test_intercept.py",
+        only="middle",
     ),
     Mutant(
         "erm.py",
