@@ -46,7 +46,7 @@ def test_the_best_intercept_minimises(name, weighted):
             assert total(b) <= found.fun * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("guess", [-3.0, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("guess", [-3.0, 0.5, 3.0])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "hinge"])
 def test_the_middle_of_an_interval_of_margins(loss, guess):
     """Margins above 1 lose nothing: every b in [-4, 6] is best, and 1 is the middle."""
