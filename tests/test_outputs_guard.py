@@ -10,8 +10,10 @@ from apcg import ERM, losses, path, penalties, solve
 from apcg._kernels import outputs as kernels
 from apcg.intercept_outputs import imbalance
 from apcg.loss_outputs import ClassLoss
-from apcg.methods.base import Point, Work
+from apcg.methods.base import Point, Start, Target, Work
+from apcg.methods.blocks import BlockRun
 from apcg.methods.blocks_newton import NewtonRun
+from apcg.methods.blocks_setup import DEFAULTS, Setup
 from apcg.regulariser_outputs import Groups
 
 RNG = np.random.default_rng(0)
@@ -166,6 +168,16 @@ def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
     warm = dataclasses.replace(start, method="auto", side="primal")
     r = solve(p, x0=warm, random_state=0, max_epochs=5000)
     assert r.converged
+
+
+def test_an_estimate_of_zero_tells_no_rate():
+    p = erm("multiclass_hinge", alpha=1.0)
+    setup = Setup(p, DEFAULTS)
+    run = BlockRun(setup, (), Start(), Target(1e-6), np.random.default_rng(0))
+    run.estimates = [0.0, 0.0, 0.0, 1.0, 1.0]
+    run._maybe_accelerate()
+    run.estimates = [0.0] * 5
+    run._maybe_accelerate()
 
 
 # ---- what is refused ----------------------------------------------------------------------------
