@@ -46,6 +46,7 @@ def test_what_to_begin_with():
     assert first(problem(penalty="l1")) == "working_set"
     assert first(problem(loss="hinge", penalty="elasticnet")) == "adaptive"
     assert first(problem(n=20, d=200)) == "span"
+    assert first(problem(n=20, d=30)) == "dual"  # few samples, but not for so few features
 
 
 def test_a_wide_problem_is_never_tall(monkeypatch):

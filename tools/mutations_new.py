@@ -87,13 +87,13 @@ MUTANTS = [
            "if sparse:", SPARSE, only="auto_takes_it"),
     Mutant(PLAN, "stuck is the end", "if self._on_kept_rows or stuck:", "if self._on_kept_rows:",
            SPARSE, only="auto_goes_on"),
-    Mutant(PLAN, "many samples in their span", "problem.d >= t.wide * n", "True", "test_span.py",
-           only="many_samples"),
+    Mutant(PLAN, "many samples in their span", "problem.d >= t.wide * n", "True",
+           "test_plan_rules.py", only="begin_with"),
     Mutant("methods/span.py", "a look that failed is tried for ever",
            "self.stuck = self._patience < 0", "pass", "test_span.py", only="without_digits"),
     # ---- around it ----------------------------------------------------------------------------
     Mutant("_files.py", "standard error is there", "sys.stderr is not None and", "", FILES,
-           only="closed_streams"),
+           only="nobody_watches"),
     Mutant("estimators/search.py", "rows of a split are believed",
            "_check_rows(parts, X.shape[0])", "pass", EVERYDAY, only="cannot_be"),
 ]  # fmt: skip
