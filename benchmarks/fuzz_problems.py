@@ -265,7 +265,10 @@ def random_loss(rng):
 def random_penalty(rng, d):
     """The penalty as it is given, its parameters, and the other options."""
     inf, ratio = np.inf, float(rng.uniform(0.05, 0.95))
-    vector = 10 ** rng.uniform(-2, 2, d)
+    if rng.random() < 0.1:
+        ratio = float(rng.choice([1e-8, 1 - 1e-14]))
+    wide = rng.choice([2, 2, 4])
+    vector = 10 ** rng.uniform(-wide, wide, d)
     penalty, g, options = [
         ("l2", (0.0, 1.0, -inf, inf), {}),
         ("l2", (0.0, 1.0, -inf, inf), {}),
@@ -299,9 +302,11 @@ def random_data(rng):
     if kind() < 0.2:
         X[:, rng.integers(d)] = X[:, rng.integers(d)]
     if kind() < 0.2 and d > 2:
-        X[:, -1] = X[:, :-1] @ rng.standard_normal(d - 1) + 1e-9 * rng.standard_normal(n)
+        X[:, -1] = X[:, :-1] @ rng.standard_normal(d - 1) + rng.choice(
+            [1e-9, 1e-13]
+        ) * rng.standard_normal(n)
     if kind() < 0.15:
-        X += 1e3
+        X += rng.choice([1e3, 1e3, 1e6, 1e8])
     if kind() < 0.2:
         X *= 10 ** rng.uniform(-4, 4, d)
     if kind() < 0.15:
@@ -334,14 +339,14 @@ def stored(X, rng):
         S = type(S)((np.concatenate(both), np.concatenate(columns), indptr), shape=S.shape)
     if rng.random() < 0.3:
         S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
-    return S.tocsc() if rng.random() < 0.1 else S
+    return [S, S, S, S.tocsc(), S.tocoo(), S.tobsr()][rng.integers(6)]
 
 
 def random_weights(rng, n):
     """None, or weights over some decades, of which some may be zero."""
     if rng.random() >= 0.4:
         return None
-    weight = 10 ** rng.uniform(-4 if rng.random() < 0.5 else -0.5, 1, n)
+    weight = 10 ** rng.uniform(rng.choice([-0.5, -0.5, -4, -4, -16, -60]), 1, n)
     weight[rng.random(n) < rng.choice([0.0, 0.3, 0.9])] = 0.0
     weight[0] = weight[0] or 1.0
     return weight

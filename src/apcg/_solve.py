@@ -121,9 +121,9 @@ def _solution(
     """The answer, with a status that fits it."""
     status, trace = outcome.status, outcome.trace
     # what came after the loop may have reached what the loop did not
-    if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
+    if status.code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
-    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+    if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,

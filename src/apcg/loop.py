@@ -52,6 +52,7 @@ class Check:
     source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
     side: str = ""
     exhausted: bool = False  # rounding errors are all that is left
+    stuck: bool = False  # or the method gets no further for another reason
     epoch: int = 0
     seconds: float = 0.0
 
@@ -247,6 +248,7 @@ class _Loop:
         for code, holds in (
             ("converged", reached),
             ("precision", check.exhausted),
+            ("stuck", check.stuck),
             ("callback", asked),
             ("time_limit", late and self.advanced),
             ("max_epochs", self.epoch >= self.options.max_epochs),
