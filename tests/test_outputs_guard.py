@@ -409,6 +409,14 @@ def test_what_a_loss_may_not_say(make, text):
         erm(make())
 
 
+@pytest.mark.parametrize("base", [losses.Multinomial, losses.Huber])
+def test_a_registered_name_is_no_way_round(base, monkeypatch):
+    monkeypatch.setattr(losses, "_REGISTERED", dict(losses._REGISTERED))
+    losses.register(type("Mine", (base,), {"name": "mine", "value": lambda *_: 0.0}))
+    with pytest.raises(TypeError, match="has its own value"):
+        erm("mine")
+
+
 def test_a_name_alone_makes_no_other_loss():
     mine = type("Mine", (losses.Multinomial,), {"name": "mine"})()
     assert solve(erm(mine)).converged

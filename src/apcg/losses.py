@@ -236,7 +236,8 @@ def by_name(loss: Any) -> Any:
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
-    return _REGISTERED[validate.choice(loss, "loss", names())]()
+    made = _REGISTERED[validate.choice(loss, "loss", names())]
+    return by_name(made()) if is_own(made) else made()
 
 
 def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None) -> Report:
