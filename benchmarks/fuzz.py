@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from fuzz_outputs import random_outputs
+from fuzz_many import random_outputs
 from fuzz_problems import random_case
 
 from apcg import path, solve

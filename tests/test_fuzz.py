@@ -27,7 +27,7 @@ from apcg.methods import registry
 from apcg.model import LinearModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from fuzz_outputs import random_outputs
+from fuzz_many import random_outputs
 from fuzz_problems import Case, Own, Phi, random_penalty, stored
 
 MORE = int(os.environ.get("APCG_FUZZ", "1"))
