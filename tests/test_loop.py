@@ -337,7 +337,7 @@ def test_the_status_is_a_string_with_a_code():
 
 
 def test_the_result():
-    r = run(mu=0.01, max_epochs=5, method="apcg")
+    r = run(method="apcg", mu=0.01, max_epochs=5)
     text = repr(r)
     for part in ("Result(fun=", "epochs=5", "method='apcg'", "mu=0.01", "x: 15 numbers"):
         assert part in text

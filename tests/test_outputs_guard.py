@@ -162,7 +162,12 @@ def test_newton_with_a_hessian_of_rounding(scale):
 
 
 def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
-    monkeypatch.setattr(NewtonRun, "_moves", lambda *_: False)
+
+    def nowhere(self, budget):
+        self.stuck = True
+        return Work(1)
+
+    monkeypatch.setattr(NewtonRun, "advance", nowhere)
     p = erm(alpha=1e-3, intercept=True)
     start = solve(p, max_epochs=3, random_state=0)
     warm = dataclasses.replace(start, method="auto", side="primal")

@@ -224,7 +224,7 @@ def test_interrupt(method):
 
 def test_time_limit():
     p = problem("hinge", alpha=1e-7, n=300)
-    r = solve(p, tol=0.0, max_epochs=10**9, time_limit=0.2, random_state=0)
+    r = solve(p, "sdca", tol=0.0, max_epochs=10**9, time_limit=0.2, random_state=0)
     assert r.status.code == "time_limit"
 
 

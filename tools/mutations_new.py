@@ -30,8 +30,8 @@ MUTANTS = [
            "float(self._parts(v)[1].max(initial=0.0)) / self.a",
            "float(self._parts(v)[1].max(initial=0.0)) / self.a / 1.001", GUARD,
            only="group_penalty"),
-    Mutant("_solve.py", "b of a start is a number", "0.0 if at.b is None else at.b  # K",
-           "at.b or 0.0  # K", GUARD, only="gone_on_from"),
+    Mutant("_solve.py", "b of a start is a number", "at.x, 0.0 if at.b is None else at.b) if",
+           "at.x, at.b or 0.0) if", GUARD, only="gone_on_from"),
     Mutant("judge.py", "b of a point may have any length",
            "if np.shape(point.b) not in ((), (problem.K,)):", "if False:", GUARD,
            only="points_of_a_method"),
@@ -61,8 +61,8 @@ MUTANTS = [
     Mutant("estimators/classifier.py", "a fold with two classes",
            "if base is not None and base.K > 1:", "if False:", EVERYDAY, only="two_of_three"),
     # ---- Newton's method of K outputs ---------------------------------------------------------
-    Mutant(NEWTON, "H is never shifted", "if self._shift >= 1:", "if True:", GUARD,
-           only="hessian_is_flat"),
+    Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
+           GUARD, only="hessian_is_flat"),
     Mutant("methods/blocks_plan.py", "stuck is the end", "self._go_back(self._run)", "pass",
            GUARD, only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------

@@ -70,7 +70,14 @@ MUTANTS = [
         EXTREMES,
         only="overflow",
     ),
-    Mutant("points.py", "P = 0 divides", "if self.primal == 0:", "if False:", "test_solve.py"),
+    Mutant(
+        "points.py",
+        "P = 0 divides",
+        "if self.primal == 0:",
+        "if False:",
+        "test_solve.py",
+        only="gap_of_zero",
+    ),
     Mutant(
         "judge.py",
         "3 looks of patience",
@@ -93,6 +100,14 @@ MUTANTS = [
         "stalled = stuck and self._rises > since // 4",
         "stalled = stuck",
         "test_judge.py",
+    ),
+    Mutant(
+        "judge.py",
+        "stuck is rounding",
+        "exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))",
+        "exhausted = True",
+        "test_span.py",
+        only="without_digits",
     ),
     Mutant(
         "judge.py",

@@ -388,20 +388,25 @@ class ERM:
     def refine(self, x: Any) -> Vector:
         """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
 
-        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T), where
-        Psi(T) = (1/n) sum_i s_i phi_i*(-T_i/s_i).
+        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
         """
         self._no_intercept("refine")
-        return recovery.refined(self, self._rows(x))
+        x = self._rows(x)
+        c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
+        z = self.samples.tdot(self.omega(x))
+        return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
 
-        a_i is the point of the subdifferential of phi_i* at -x_i/s_i nearest to A_i' w. Infinite
-        for a loss that is not smooth.
+        Infinite for a loss that is not smooth.
         """
         self._no_intercept("pdgbound")
-        return recovery.pdgbound(self, self._rows(x))
+        x = self._rows(x)
+        if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
+            return math.inf
+        z = self.samples.tdot(self.omega(x))
+        return recovery.gap_bound(self.loss, self.y, self.weights, self.n, x, z)
 
     def _no_intercept(self, name: str) -> None:
         if self.intercept:
@@ -422,16 +427,7 @@ class ERM:
 
     def check_constants(self, L: Vector) -> None:
         """Refuse constants L_i that are not finite, in words of X and alpha."""
-        if not np.isfinite(L).all():
-            raise ValueError(
-                f"the constants L_i overflow: X is too large for alpha = {self.alpha:g}; scale the "
-                "features, or take a larger alpha."
-            )
-        if np.min(L, where=L > 0, initial=1.0) < 1e-290:
-            raise ValueError(
-                f"the constants L_i underflow: X is too small for alpha = {self.alpha:g}; scale "
-                "the features, or take a smaller alpha."
-            )
+        forms.check_constants(L, self.alpha)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed

@@ -6,6 +6,8 @@ primal: they are w_j, one for each feature; f has the loss and the square of g, 
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._kernels.terms import Outer, Psi
 from ._validation import Vector
 from .data import LinearMap
@@ -34,6 +36,20 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
         raise ValueError(
             "penalty leaves features without any penalty or bounds, and then no duality gap "
             "is finite; give each a positive weight."
+        )
+
+
+def check_constants(L: Vector, alpha: float) -> None:
+    """Refuse constants L_i that are not finite, in words of X and alpha."""
+    if not np.isfinite(L).all():
+        raise ValueError(
+            f"the constants L_i overflow: X is too large for alpha = {alpha:g}; scale the "
+            "features, or take a larger alpha."
+        )
+    if np.min(L, where=L > 0, initial=1.0) < 1e-290:
+        raise ValueError(
+            f"the constants L_i underflow: X is too small for alpha = {alpha:g}; scale "
+            "the features, or take a smaller alpha."
         )
 
 
