@@ -1,6 +1,7 @@
 """Random ERM problems, each solved by every method that fits, each certificate computed again.
 
     python benchmarks/fuzz.py --problems 1000 --seed 0
+    python benchmarks/fuzz.py --problems 1000 --outputs      # with K outputs
 
 P and D are computed here from w, x and b in extended precision, by their definition, with the
 conjugates written out: nothing of the library is used for it. What does not agree is printed with
@@ -19,13 +20,14 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from fuzz_many import random_outputs
 from fuzz_problems import random_case
 
 from apcg import path, solve
 from apcg.methods import registry
 from apcg.points import Start
 
-#: Seconds after which a solve counts as hanging.
+#: CPU seconds after which a solve counts as hanging.
 PATIENCE = 20.0
 
 
@@ -40,13 +42,25 @@ def _alarm(signum, frame):
 def frozen(case, x0):
     """The bytes of everything that was given."""
     X = case.X
-    parts = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+    names = ("data", "indices", "indptr", "row", "col")
+    parts = [getattr(X, k) for k in names if hasattr(X, k)] if sp.issparse(X) else [X]
     parts += [case.y] + ([] if case.sample_weight is None else [case.sample_weight])
     if isinstance(x0, np.ndarray):
         parts.append(x0)
     elif x0 is not None:
         parts += [v for v in (x0.x, x0.w) if v is not None]
     return [v.tobytes() for v in parts]
+
+
+def random_point(rng, problem):
+    """A dual feasible x, and a w within its bounds."""
+    if problem.K == 1:
+        low, high = (float(np.clip(v, -2, 2)) for v in problem.loss.domain)
+        x = problem.weights * rng.uniform(low, high, problem.n_samples)
+        return x, problem.g.clip(rng.standard_normal(problem.d) * 10 ** rng.uniform(-3, 1))
+    x = problem.into_domain(rng.standard_normal((problem.n_samples, problem.K)))
+    w = rng.standard_normal((problem.d, problem.K)) * 10 ** rng.uniform(-3, 1)
+    return x, problem.g.clip(w)
 
 
 def random_start(rng, problem, name, before):
@@ -56,13 +70,15 @@ def random_start(rng, problem, name, before):
         return None
     if kind < 0.75:
         return before[rng.integers(len(before))] if before else None
-    low, high = (float(np.clip(v, -2, 2)) for v in problem.loss.domain)
-    x = problem.weights * rng.uniform(low, high, problem.n_samples)
-    w = problem.g.clip(rng.standard_normal(problem.d) * 10 ** rng.uniform(-3, 1))
+    x, w = random_point(rng, problem)
     if kind < 0.85:
-        side = getattr(registry.find(name), "side", "dual" if problem.dual_form else "primal")
+        side = getattr(
+            registry.find(name, problem.K), "side", "dual" if problem.dual_form else "primal"
+        )
         return x if side == "dual" else w
-    b = float(rng.standard_normal()) if problem.intercept and rng.random() < 0.5 else None
+    b = rng.standard_normal(problem.K) if problem.intercept and rng.random() < 0.5 else None
+    if b is not None and problem.K == 1:
+        b = float(b[0])
     side = [None, "dual", "primal"][rng.integers(3)]
     take = rng.integers(3)
     return Start(x if take != 1 else None, w if take != 0 else None, b, None, side)
@@ -71,8 +87,8 @@ def random_start(rng, problem, name, before):
 class Fuzz:
     """The problems solved so far, and what was wrong with them."""
 
-    def __init__(self, only):
-        self.only = only
+    def __init__(self, only, make=random_case):
+        self.only, self.make = only, make
         self.problems = self.solves = self.converged = 0
         self.kinds, self.refused, self.by_method = Counter(), Counter(), Counter()
 
@@ -82,14 +98,14 @@ class Fuzz:
 
     def problem(self, seed):
         rng = np.random.default_rng(seed)
-        case = random_case(rng)
+        case = self.make(rng)
         try:
             problem = case.problem()
         except ValueError as error:
             self.refused[str(error)[:60]] += 1
             return
         self.problems += 1
-        tol = float(10 ** rng.uniform(-12, -2))
+        tol = float(10 ** rng.uniform(-12, -2)) if rng.random() < 0.95 else 0.0
         every = [None, None, 1, 7][rng.integers(4)]
         epochs = int(rng.choice([0, 1, 5, 40, 400, 400, 400]))
         options = {"tol": tol, "max_epochs": epochs, "check_every": every, "random_state": seed}
@@ -114,7 +130,7 @@ class Fuzz:
 
     def guarded(self, call, seed, text):
         """What `call` gives, or None; anything but a ValueError is wrong."""
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -122,16 +138,16 @@ class Fuzz:
         except Hangs:
             self.wrong("hangs", seed, text)
         except ValueError as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             self.wrong("refused", seed, f"{text}: {error}")
         except Exception as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.wrong(
                 type(error).__name__, seed, f"{text}: {error} at {where.filename}:{where.lineno}"
             )
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return None
 
     def solve(self, case, problem, name, seed, x0, options, about):
@@ -171,7 +187,7 @@ class Fuzz:
         with np.errstate(over="ignore"):
             P, D, room = case.values(r.w, r.x, r.intercept, alpha)
         room *= 64
-        if not case.intercept and r.intercept != 0:
+        if not case.intercept and np.any(r.intercept != 0):
             self.wrong("intercept", seed, text)
         if D is None:
             self.wrong("x not feasible", seed, f"{text}, dual={r.dual}")
@@ -188,6 +204,8 @@ class Fuzz:
             self.wrong("negative gap", seed, f"{text}: {r.gap}, room {float(room):.1e}")
         if not r.converged and r.gap <= tol * abs(r.primal) and r.status.code != "callback":
             self.wrong("converged but not said", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
+        if r.status.code == "precision" and r.gap > 1e-6 * (abs(r.primal) + abs(r.dual)) + room:
+            self.wrong("rounding is blamed", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
         if r.status.code == "max_epochs" and r.epochs < case_epochs(text):
             self.wrong("epochs", seed, f"{text}: stopped after {r.epochs}")
         return P, D, room
@@ -202,10 +220,14 @@ def main():
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="*", default=())
+    parser.add_argument("--outputs", action="store_true", help="problems with K outputs")
     parser.add_argument("--seconds", type=float, default=np.inf, help="stop after so many")
     args = parser.parse_args()
-    signal.signal(signal.SIGALRM, _alarm)
-    fuzz, start = Fuzz(args.methods), time.perf_counter()
+    signal.signal(signal.SIGPROF, _alarm)
+    fuzz, start = (
+        Fuzz(args.methods, random_outputs if args.outputs else random_case),
+        time.perf_counter(),
+    )
     for seed in range(args.seed, args.seed + args.problems):
         fuzz.problem(seed)
         if time.perf_counter() - start > args.seconds:

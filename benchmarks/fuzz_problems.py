@@ -11,6 +11,8 @@ from apcg import ERM, losses, penalties
 
 LONG = np.longdouble
 EPS = LONG(np.finfo(float).eps)
+#: Numbers below this are not those of floating point any more.
+TINY = LONG(1e-300)
 
 
 class Own(losses.Loss):
@@ -61,6 +63,11 @@ class Phi:
 
     def derivative(self, m):
         return -self.slope(m) + (0 if self.eta is None else m / LONG(self.eta))
+
+    def steepest(self, m, off):
+        """|phi'| at most near m: a rounding may put m on the other side of a kink."""
+        around = (self.derivative(m + k * EPS * off) for k in (-4, 0, 4))
+        return np.max([np.abs(slope) for slope in around], axis=0)
 
     def conjugate(self, x):
         """phi*(-x), and the sum of the sizes of its terms"""
@@ -130,21 +137,18 @@ class Case:
         A = (self.X.toarray() if sp.issparse(self.X) else self.X).astype(LONG)
         y, w, x, b = (np.asarray(v, dtype=LONG) for v in (self.y, w, x, b))
         margin = self.loss.margin
-        given = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
-        s = given.astype(LONG)
-        n = np.count_nonzero(s)
-        s = s * (n / s.sum())
+        s, n = self.scaled_weights()
         ga, gb, lower, upper = (np.broadcast_to(np.asarray(v, dtype=LONG), w.shape) for v in self.g)
         alpha = LONG(alpha)
 
         z = A @ w + b
         m = z * y if margin else z - y
-        phi, slope = self.phi.value(m), self.phi.derivative(m)
+        phi = self.phi.value(m)
         P = np.sum(s * phi) / n + alpha * np.sum(ga * np.abs(w) + gb / 2 * w**2)
         if np.any((w < lower) | (w > upper)):
             P = LONG(np.inf)
         off = np.abs(A) @ np.abs(w) + np.abs(b) + np.abs(y)
-        room = np.abs(P) + np.sum(s * np.abs(slope) * off) / n
+        room = np.abs(P) + np.sum(s * self.phi.steepest(m, off) * off) / n
         bend = self._bend()
         room_P = EPS * (room + EPS * np.sum(s * off**2) / n * bend)
 
@@ -164,33 +168,56 @@ class Case:
         total, sizes = np.sum(s * conj), np.sum(s * size)
         if not margin:
             total, sizes = total - np.sum(x * y), sizes + np.sum(np.abs(x * y))
-        best = np.clip(np.zeros_like(v), lower, upper)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.where(gb > 0, soft(v, ga) / gb, best)
-        g_star = np.full(v.shape, LONG(-np.inf))
-        at = best
-        for w1 in (best, np.clip(inner, lower, upper), lower, upper):
-            with np.errstate(invalid="ignore"):
-                value = v * w1 - ga * np.abs(w1) - gb / 2 * w1**2
-            better = np.isfinite(w1) & (value > g_star)
-            g_star, at = np.where(better, value, g_star), np.where(better, w1, at)
-        flat = gb == 0
-        feasible &= not np.any(flat & (upper == np.inf) & (v > ga + 1000 * dv))
-        feasible &= not np.any(flat & (lower == -np.inf) & (-v > ga + 1000 * dv))
-        D = -total / n - alpha * np.sum(g_star)
-        second = np.where(gb > 0, dv**2 / np.where(gb > 0, gb, 1), dv * (np.abs(at) + np.abs(w)))
-        room_D = EPS * (sizes / n + alpha * np.sum(np.abs(g_star) + np.abs(v * at)))
-        room_D += alpha * np.sum(np.abs(at) * dv + second)
+        g_star, room_g, inside = conjugate_of_g(v, dv, w, ga, gb, lower, upper)
+        feasible &= inside
+        D = -total / n - alpha * g_star
+        room_D = EPS * sizes / n + alpha * room_g
         # the slope of phi* where x/s is rounded
         room_D += EPS * np.sum(np.abs(x) * np.abs(m)) / n
         if self.intercept:
             room_D += EPS * np.abs(signed).sum() * abs(b) / n
-        return P, (D if feasible else None), room_P + room_D
+        return P, (D if feasible else None), room_P + room_D + TINY
+
+    def scaled_weights(self):
+        """s, which sum to n, and n"""
+        given = np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+        s = given.astype(LONG)
+        n = np.count_nonzero(s)
+        return s * (n / s.sum()), n
 
     def _bend(self):
         gamma = 4.0 if self.phi.parts is None else self.phi.parts[2]
         first = 1 / LONG(gamma) if gamma else LONG(0)
         return first + (0 if self.phi.eta is None else 1 / LONG(self.phi.eta))
+
+
+def conjugate_of_g(v, dv, w, ga, gb, lower, upper):
+    """g*(v), how far rounding of v by dv may have moved it, and whether it is finite."""
+    g_star, at = _largest(v, ga, gb, lower, upper)
+    # next to a kink of g* the maximiser may be another one
+    near = [np.abs(_largest(v + k * dv, ga, gb, lower, upper)[1]) for k in (-64, 0, 64)]
+    far = np.max(near, axis=0)
+    flat = gb == 0
+    inside = not np.any(flat & (upper == np.inf) & (v > ga + 1000 * dv))
+    inside &= not np.any(flat & (lower == -np.inf) & (-v > ga + 1000 * dv))
+    second = np.where(gb > 0, dv**2 / np.where(gb > 0, gb, 1), dv * (far + np.abs(w)))
+    room = EPS * np.sum(np.abs(g_star) + np.abs(v * at)) + np.sum(far * dv + second)
+    return np.sum(g_star), room, inside
+
+
+def _largest(v, ga, gb, lower, upper):
+    """max_w v w - g(w) for each feature, over finite w, and the w."""
+    best = np.clip(np.zeros_like(v), lower, upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = np.where(gb > 0, soft(v, ga) / gb, best)
+    g_star = np.full(v.shape, LONG(-np.inf))
+    at = best
+    for w1 in (best, np.clip(inner, lower, upper), lower, upper):
+        with np.errstate(invalid="ignore"):
+            value = v * w1 - ga * np.abs(w1) - gb / 2 * w1**2
+        better = np.isfinite(w1) & (value > g_star)
+        g_star, at = np.where(better, value, g_star), np.where(better, w1, at)
+    return g_star, at
 
 
 # ---- random problems ----------------------------------------------------------------------------
@@ -238,7 +265,10 @@ def random_loss(rng):
 def random_penalty(rng, d):
     """The penalty as it is given, its parameters, and the other options."""
     inf, ratio = np.inf, float(rng.uniform(0.05, 0.95))
-    vector = 10 ** rng.uniform(-2, 2, d)
+    if rng.random() < 0.1:
+        ratio = float(rng.choice([1e-8, 1 - 1e-14]))
+    wide = rng.choice([2, 2, 4])
+    vector = 10 ** rng.uniform(-wide, wide, d)
     penalty, g, options = [
         ("l2", (0.0, 1.0, -inf, inf), {}),
         ("l2", (0.0, 1.0, -inf, inf), {}),
@@ -272,9 +302,11 @@ def random_data(rng):
     if kind() < 0.2:
         X[:, rng.integers(d)] = X[:, rng.integers(d)]
     if kind() < 0.2 and d > 2:
-        X[:, -1] = X[:, :-1] @ rng.standard_normal(d - 1) + 1e-9 * rng.standard_normal(n)
+        X[:, -1] = X[:, :-1] @ rng.standard_normal(d - 1) + rng.choice(
+            [1e-9, 1e-13]
+        ) * rng.standard_normal(n)
     if kind() < 0.15:
-        X += 1e3
+        X += rng.choice([1e3, 1e3, 1e6, 1e8])
     if kind() < 0.2:
         X *= 10 ** rng.uniform(-4, 4, d)
     if kind() < 0.15:
@@ -307,7 +339,17 @@ def stored(X, rng):
         S = type(S)((np.concatenate(both), np.concatenate(columns), indptr), shape=S.shape)
     if rng.random() < 0.3:
         S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
-    return S.tocsc() if rng.random() < 0.1 else S
+    return [S, S, S, S.tocsc(), S.tocoo(), S.tobsr()][rng.integers(6)]
+
+
+def random_weights(rng, n):
+    """None, or weights over some decades, of which some may be zero."""
+    if rng.random() >= 0.4:
+        return None
+    weight = 10 ** rng.uniform(rng.choice([-0.5, -0.5, -4, -4, -16, -60]), 1, n)
+    weight[rng.random(n) < rng.choice([0.0, 0.3, 0.9])] = 0.0
+    weight[0] = weight[0] or 1.0
+    return weight
 
 
 def random_case(rng):
@@ -326,15 +368,8 @@ def random_case(rng):
         y = z * 10 ** rng.uniform(-2, 2) + rng.choice([0.0, 0.0, 1e3])
         if rng.random() < 0.1:
             y[:] = rng.choice([0.0, 1.0, -700.0])
-    weight = None
-    if rng.random() < 0.4:
-        weight = 10 ** rng.uniform(-4 if rng.random() < 0.5 else -0.5, 1, n)
-        weight[rng.random(n) < rng.choice([0.0, 0.3, 0.9])] = 0.0
-        weight[0] = weight[0] or 1.0
+    weight = random_weights(rng, n)
     penalty, g, options = random_penalty(rng, d)
     alpha = float(10 ** rng.uniform(-8, 1))
     intercept = bool(rng.random() < 0.35)
     return Case(stored(X, rng), y, weight, loss, phi, penalty, g, options, alpha, intercept)
-
-
-# ---- solving and checking -----------------------------------------------------------------------

@@ -24,12 +24,14 @@ Y = np.where(X[:, 0] + 0.5 * RNG.standard_normal(30) > 0, 1.0, -1.0)
 # ---- dual points a little outside ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("beyond", [1e-6, 1e-9, 1e-12])
-def test_l1_bounds_are_sharp(beyond):
-    """g* is infinite where |v_j| > a_j, be it by a millionth."""
-    p = ERM(X, Y, "logistic", "l1", 0.01)
-    x, v = p.dual_point(p.predictions(0.1 * RNG.standard_normal(5)), exact=True)
-    top = np.abs(v).max()
+def test_l1_bounds_are_sharp(beyond, positive):
+    """g* is infinite where |v_j| > a_j, be it by a millionth; of w >= 0 where v_j is."""
+    p = ERM(X, Y, "logistic", "l1", 0.01, positive=positive)
+    x, v = p.dual_point(p.predictions(0.1 * np.abs(RNG.standard_normal(5))), exact=True)
+    top = v.max() if positive else np.abs(v).max()
+    assert top > 0
     assert math.isfinite(p.dual(x / top * (1 - 1e-12)))
     assert p.dual(x / top * (1 + beyond)) == -math.inf
 
@@ -43,10 +45,11 @@ def test_the_balance_of_an_intercept_is_sharp(off):
     assert p.dual(x) == -math.inf
 
 
-def test_rows_of_weight_zero_have_x_zero():
+@pytest.mark.parametrize("loss", ["logistic", "hinge", losses.StronglyConvex("logistic", 1.0)])
+def test_rows_of_weight_zero_have_x_zero(loss):
     weight = np.ones(30)
     weight[3] = 0.0
-    p = ERM(X, Y, "logistic", alpha=0.1, sample_weight=weight)
+    p = ERM(X, Y, loss, alpha=0.1, sample_weight=weight)
     x = np.where(weight > 0, 0.3, 0.0)
     assert math.isfinite(p.dual(x))
     x[3] = 1e-300
@@ -63,6 +66,13 @@ def test_bounds_times_weights_are_sharp(loss, beyond):
     assert p.dual(x) == -math.inf
     x[7] = -beyond
     assert p.dual(x) == -math.inf
+
+
+@pytest.mark.parametrize("beyond", [1e-6, 1e-9, 1e-14])
+def test_shares_of_the_gap_are_sharp(beyond):
+    loss, s = losses.Hinge(), np.array([0.7])
+    assert np.isfinite(loss.gap_share(np.zeros(1), s.copy(), s)).all()
+    assert loss.gap_share(np.zeros(1), s * (1 + beyond), s)[0] == math.inf
 
 
 # ---- what is given back is computed from w and x alone ------------------------------------------

@@ -27,6 +27,7 @@ from apcg.methods import registry
 from apcg.model import LinearModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from fuzz_many import random_outputs
 from fuzz_problems import Case, Own, Phi, random_penalty, stored
 
 MORE = int(os.environ.get("APCG_FUZZ", "1"))
@@ -105,6 +106,29 @@ def test_certificates_of_random_problems(case, power, epochs, seed):
             assert tol * abs(P) + 40 * room >= P - D, where
         best, least = max(best, D - 20 * room), min(least, P + 20 * room)
     assert best <= least * (1 + 1e-15) + 1e-300
+
+
+@fuzz(25)
+@given(st.integers(0, 2**32), st.floats(-10, -2), st.sampled_from([1, 10, 300]))
+def test_certificates_of_random_problems_with_k_outputs(seed, power, epochs):
+    case, tol = random_outputs(np.random.default_rng(seed)), 10.0**power
+    try:
+        problem = case.problem()
+    except ValueError:
+        return
+    before = None
+    for method in registry.fitting(problem):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            r = solve(problem, method, tol=tol, max_epochs=epochs, x0=before, random_state=0)
+        P, D, room = case.values(r.w, r.x, r.intercept, case.alpha)
+        where = f"{method} {problem!r}"
+        assert D is not None, f"x is infeasible: {where}"
+        assert abs(r.primal - P) <= 64 * room, where
+        assert abs(r.dual - D) <= 64 * room, where
+        if r.converged:
+            assert tol * abs(P) + 64 * room >= P - D, where
+        before = r if before is None else None  # a start for every other method
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import pytest
 
 from apcg import datasets
 from apcg._archive import Archive
+from apcg._files import on_terminal
 from apcg.cli import main
 from apcg.datasets import DataError, cache, libsvm
 from apcg.model import FORMAT, LinearModel, _digest
@@ -340,6 +341,11 @@ def test_closed_streams(closed):
     else:
         assert done.returncode == 0
         assert LinearModel.load("closed.npz").n_features == 4
+
+
+def test_nobody_watches_a_closed_standard_error(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not on_terminal()
 
 
 def test_ctrl_c_during_the_imports():

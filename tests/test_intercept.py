@@ -46,6 +46,14 @@ def test_the_best_intercept_minimises(name, weighted):
             assert total(b) <= found.fun * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("guess", [-3.0, 0.5, 3.0])
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "squared_hinge", "hinge"])
+def test_the_middle_of_an_interval_of_margins(loss, guess):
+    """Margins above 1 lose nothing: every b in [-4, 6] is best, and 1 is the middle."""
+    p = ERM(np.eye(2), [1, -1], loss, alpha=0.1, intercept=True)
+    assert p.best_intercept([5.0, -7.0], guess) == pytest.approx(1.0, abs=1e-12)
+
+
 def test_the_middle_of_an_interval():
     y = np.array([1.0, 1.0, -1.0, -1.0])
     z = np.array([3.0, 2.5, -4.0, -2.0])  # all b with z + b >= 1 and z + b <= -1

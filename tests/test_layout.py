@@ -34,7 +34,7 @@ ORDER = (
     ("data", "sequences", "plots"),
     ("datasets",),
     ("theory",),
-    ("checks",),
+    ("checks", "checks_outputs"),
     ("weights", "spectra", "loss", "loss_outputs", "losses", "penalties", "functions"),
     ("problem", "regulariser", "intercept", "recovery", "forms", "erm"),
     ("regulariser_outputs", "intercept_outputs", "erm_outputs"),
@@ -331,3 +331,14 @@ def test_public_names_exist():
     for module in (apcg, apcg.datasets, apcg.functions, apcg.penalties, apcg.theory):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name} has no docstring"
+
+
+def test_mutations_are_of_what_is_there(monkeypatch):
+    """A mutation whose text has gone tests nothing."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    mutants = importlib.import_module("mutants").MUTANTS
+    assert len(mutants) >= 40
+    for m in mutants:
+        text = (PACKAGE / m.file).read_text(encoding="utf-8")
+        assert text.count(m.old) == 1, f"{m.file}: {m.what}"
+        assert (ROOT / "tests" / m.tests).exists()

@@ -398,7 +398,13 @@ def test_products_compare_lengths(make, border):
                 product(np.ones(wrong))
     with pytest.raises(ValueError, match=r"x must have length 12, got an array of shape \(\)"):
         A.dot(None)
-    with pytest.raises(ValueError, match="must have length"):
-        A.tdot(np.ones((A.n_rows, 1)))
+    for wrong in ((A.n_rows - 1, 3), (50_000, 2), (A.n_rows, 0), (A.n_rows, 1, 1), (1, A.n_rows)):
+        with pytest.raises(ValueError, match="must have length"):
+            A.tdot(np.ones(wrong))
+    for wrong in ((N - 1, 3), (50_000, 2), (N, 0), (N, 1, 1), (1, N)):
+        with pytest.raises(ValueError, match="must have length"):
+            A.dot(np.ones(wrong))
     assert A.dot(np.ones(N)).shape == (A.n_rows,)
     assert A.tdot(np.ones(A.n_rows)).shape == (N,)
+    assert A.dot(np.ones((N, 3))).shape == (A.n_rows, 3)
+    assert A.tdot(np.ones((A.n_rows, 3))).shape == (N, 3)

@@ -202,7 +202,7 @@ def test_the_objective_is_that_of_scikit_learn(name, intercept):
                               solver="newton-cg", max_iter=1000).fit(X, y)  # fmt: skip
     assert r.converged
     theirs = p.primal(peer.coef_.T.copy(), peer.intercept_ if intercept else 0.0)
-    assert r.primal == pytest.approx(theirs, rel=1e-8)
+    assert theirs * (1 - 1e-6) <= r.primal <= theirs * (1 + 1e-8)  # theirs ends at a gradient
 
 
 def test_huge_logits_and_empty_rows():

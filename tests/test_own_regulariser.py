@@ -188,7 +188,7 @@ def test_an_excess_that_never_ends():
 
         def excess(self, v):
             self.calls += 1
-            return super().excess(v) if self.calls < 12 else 1.5
+            return super().excess(v) if self.calls < 30 else 1.5
 
     p = ERM(*data("logistic"), "logistic", Stubborn(), 0.05)
     p.g.g.calls = 99
@@ -310,6 +310,7 @@ class Bad(GroupNorm):
         (Bad(value=GroupNorm(c=2 * WEIGHTS).value), ValueError, "g(w) + g*(u) must be <u, w>"),
         (Bad(b=1.0, conjugate=GroupNorm(b=2.0).conjugate), ValueError, "do not belong"),
         (Bad(prox=lambda v, step: v * np.nan), ValueError, "must give a number, got"),
+        (Bad(conjugate=lambda v: 0.0), ValueError, "must be infinite where excess(v) is above 1"),
     ],
 )
 def test_a_g_that_cannot_be_used(g, kind, text):

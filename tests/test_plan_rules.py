@@ -44,13 +44,16 @@ def test_what_to_begin_with():
     assert first(problem(d=50)) == "dual"
     assert first(problem(d=50), side="primal") == "newton"
     assert first(problem(penalty="l1")) == "working_set"
+    assert first(problem(loss="hinge", penalty="elasticnet")) == "adaptive"
+    assert first(problem(n=20, d=200)) == "span"
+    assert first(problem(n=20, d=30)) == "dual"  # few samples, but not for so few features
 
 
 def test_a_wide_problem_is_never_tall(monkeypatch):
     wide = Auto().tuning.widest + 1
     p = problem(20, 5)
-    assert not Auto()._is_tall(p.altered(d=wide, n=10**9), "shape")
-    assert Auto()._is_tall(p.altered(d=5, n=10**9), "shape")
+    assert not Auto()._is_tall(p.altered(d=wide, n=10**9), "")
+    assert Auto()._is_tall(p.altered(d=5, n=10**9), "tall") == "tall"
 
 
 def watch(tol=1e-6, most=10**6):

@@ -261,6 +261,7 @@ def test_auto_goes_on_with_another_method_where_it_gets_no_further():
     run._run.stuck = True
     run.seen(certify(p, Point(w=np.zeros(p.d))))
     assert not getattr(run, "stuck", False)
+    assert run.at_work == "adaptive"
     for _ in range(2000):
         run.advance(Budget(50))
         found = certify(p, run.point().bare())

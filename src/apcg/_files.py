@@ -1,13 +1,19 @@
-"""Files that are whole or not there: written under a temporary name, then renamed."""
+"""Files that are whole or not there: written under a temporary name, then renamed. Streams."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
+
+
+def on_terminal() -> bool:
+    """Whether standard error is there, and somebody watches it."""
+    return sys.stderr is not None and sys.stderr.isatty()  # None if it was closed
 
 
 @contextlib.contextmanager

@@ -95,7 +95,8 @@ def solve(
     stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
     pair = isinstance(x0, Solution) and at.w is not None and at.x is not None
-    known = Point(at.w, at.x, at.b or 0.0) if pair else None  # w of one look, x of another
+    # w of one look, x of another
+    known = Point(at.w, at.x, 0.0 if at.b is None else at.b) if pair else None
     judge = Judge(problem, stepping, options.tol, chosen.name, known)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None
@@ -120,9 +121,9 @@ def _solution(
     """The answer, with a status that fits it."""
     status, trace = outcome.status, outcome.trace
     # what came after the loop may have reached what the loop did not
-    if status.code in ("max_epochs", "precision", "time_limit") and final.relative <= tol:
+    if status.code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
-    if status.code in ("max_epochs", "time_limit") and method.name != "auto":
+    if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     return Solution(
         w=final.w,

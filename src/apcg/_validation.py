@@ -94,10 +94,16 @@ def vector(x: Any, length: int | None, name: str, *, finite: bool = True, each: 
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def check_length(v: Any, length: int, name: str) -> None:
-    """Refuse a vector of another length: the kernels do not look at it. For inner loops."""
-    if np.shape(v) != (length,):
-        raise ValueError(f"{name} must have length {length}, got an array of shape {np.shape(v)}.")
+def check_length(v: Any, length: int, name: str, *, columns: bool = False) -> None:
+    """Refuse a vector of another length: the kernels do not look at it. For inner loops.
+
+    With `columns` it may have more than one, of that length.
+    """
+    shape = np.shape(v)
+    if shape != (length,) and not (
+        columns and shape[:1] == (length,) and np.size(v) and v.ndim == 2
+    ):
+        raise ValueError(f"{name} must have length {length}, got an array of shape {shape}.")
 
 
 def number(

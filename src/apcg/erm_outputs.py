@@ -19,7 +19,9 @@ import numpy as np
 from . import _validation as check
 from . import intercept_outputs as free
 from . import losses, regulariser_outputs
+from ._own import is_own, refuse_overrides
 from ._validation import Matrix, Vector
+from .checks_outputs import quick_outputs_report
 from .erm import ERM
 from .loss_outputs import Columns, OutputsLoss
 from .weights import divisor, normalised
@@ -35,6 +37,17 @@ def has_outputs(y: Any, loss: Any) -> bool:
     if shape is None and isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple):
         shape = (len(y), len(y[0]))
     return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def class_for(cls: type[ERM], y: Any, loss: Any) -> type[ERM]:
+    """The class of a problem that is made by `cls`. What a class of the user's says is refused."""
+    many = has_outputs(y, loss)
+    if not is_own(cls):
+        return Outputs if cls is ERM and many else cls
+    refuse_overrides(object.__new__(cls), ERM, frozenset(), "Make the problem with ERM(...).")
+    if many and not issubclass(cls, Outputs):
+        raise TypeError(f"{cls.__name__} has one output; make the problem with ERM(...).")
+    return cls
 
 
 class Outputs(ERM):
@@ -58,6 +71,15 @@ class Outputs(ERM):
                     f"derivative(z, y) and conjugate(u, y); {self.loss!r} has gamma = "
                     f"{self.loss.gamma:g}" + (f" and no {', '.join(missing)}." if missing else ".")
                 )
+            few = min(self.n_samples, 5)
+            quick_outputs_report(self.loss, self.y[:few], self.K).raise_if_wrong()
+        if self.loss.gamma == 0 and self.soft is None:
+            raise ValueError(
+                f"loss {self.loss.name!r} is not smooth, and with K outputs it takes penalty "
+                f'"l2" or "elasticnet" only, the same for all entries of W and without bounds, got '
+                f"{self.penalty}. Take one of these, or a smooth loss: "
+                '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber".'
+            )
         if not self.intercept:
             return
         if isinstance(self.loss, Columns):
@@ -128,12 +150,14 @@ class Outputs(ERM):
     def _rows(self, x: Any, name: str = "x") -> Matrix:
         return _matrix(x, (self.n_samples, self.K), name)
 
-    def _intercepts(self, b: Any, name: str = "intercept", **_: Any) -> Vector:
+    def _intercepts(self, b: Any, name: str = "intercept", **bounds: Any) -> Vector:
         """K numbers; one number stands for K of it."""
-        given = np.asarray(b, dtype=np.float64)
+        given = check.to_array(b, name)
         if given.shape not in ((), (self.K,)) or not np.isfinite(given).all():
             raise ValueError(f"{name} must be {self.K} numbers, got {b!r}.")
-        return np.array(np.broadcast_to(given, self.K))
+        for number in given.reshape(-1):
+            check.number(number, name, **bounds)
+        return np.array(np.broadcast_to(given, self.K), dtype=np.float64)
 
     def primal(self, w: Any, intercept: Any = 0.0) -> float:
         """P(W), or P(W, b)"""

@@ -36,7 +36,10 @@ class Judge:
         point = self._first() or _sound(self.problem, self.run.point())
         found = certify_enough(self.problem, point, self.tol)
         exhausted = self._stall.saw(found, self.side, lambda: rounding(self.problem, found))
-        exhausted = exhausted or bool(getattr(self.run, "stuck", False))
+        stuck = bool(getattr(self.run, "stuck", False))
+        if stuck and not exhausted:  # by rounding, or for another reason?
+            scale = abs(found.primal) + abs(found.dual)
+            exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))
         if self._stall.drifted and not found.exact:
             found = certify(self.problem, point.bare())  # exact: tells the method to refresh
         return Check(
@@ -56,6 +59,7 @@ class Judge:
             source=point.bare(),
             side=self.side,
             exhausted=exhausted,
+            stuck=stuck,
         )
 
     def _first(self) -> Certificate | None:
@@ -100,6 +104,10 @@ def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
                 f"{name} of the point of a method must have length {length}{by}, got shape "
                 f"{given.shape}."
             )
+    if np.shape(point.b) not in ((), (problem.K,)):
+        raise ValueError(
+            f"b of the point of a method must be {problem.K} numbers, got {point.b!r}."
+        )
     return point
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from . import _validation as validate
+from ._files import on_terminal
 from ._validation import Vector
 from .budget import Budget, Work
 from .result import Status, Trace
@@ -51,6 +52,7 @@ class Check:
     source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
     side: str = ""
     exhausted: bool = False  # rounding errors are all that is left
+    stuck: bool = False  # or the method gets no further for another reason
     epoch: int = 0
     seconds: float = 0.0
 
@@ -173,7 +175,7 @@ class _Loop:
         self.trace: Trace
         self.told = 0  # notes of the method that were shown
         self.bar: tqdm[Any] | None = None
-        if options.verbose and _is_terminal():
+        if options.verbose and on_terminal():
             self.bar = tqdm(total=options.max_epochs, unit="pass", leave=options.verbose > 1)
 
     def advance(self) -> None:
@@ -246,6 +248,7 @@ class _Loop:
         for code, holds in (
             ("converged", reached),
             ("precision", check.exhausted),
+            ("stuck", check.stuck),
             ("callback", asked),
             ("time_limit", late and self.advanced),
             ("max_epochs", self.epoch >= self.options.max_epochs),
@@ -278,7 +281,3 @@ class _Loop:
         if not hasattr(self, "best"):
             raise KeyboardInterrupt  # there is nothing to give back yet
         return Status.of(code, self.epoch, self.best.measure, self.target)
-
-
-def _is_terminal() -> bool:
-    return bool(getattr(sys.stderr, "isatty", lambda: False)())

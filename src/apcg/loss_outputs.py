@@ -29,8 +29,9 @@ SOFTMAX, SIMPLEX, COLUMNS = 0, 1, 2
 class OutputsLoss:
     """What ERM with K outputs asks of a loss.
 
-    A loss of your own has `name`, `gamma` > 0, `value(z, y)`, `derivative(z, y)` and
-    `conjugate(u, y)` for (n, K) arrays z and u, and is solved in the primal, by method "afg".
+    A loss of your own derives from this one. It has `name`, `gamma` > 0, `value(z, y)`,
+    `derivative(z, y)` and `conjugate(u, y)` for (n, K) arrays z and u, and is solved in the primal,
+    by method "afg". `losses.check` compares its parts.
     """
 
     name: str
@@ -177,6 +178,8 @@ class Columns(OutputsLoss):
     kind = COLUMNS
 
     def __init__(self, loss: Loss) -> None:
+        if not isinstance(loss, Loss):
+            raise TypeError(f"Columns takes a loss of one prediction, an object, got {loss!r}.")
         self.loss = loss
         self.name, self.gamma, self.eta = loss.name, loss.gamma, loss.eta
         self.domain = f"{loss.domain}, each output"
@@ -238,9 +241,17 @@ def _each(s: Vector, z: Matrix) -> Vector:
 
 
 def _rows(z: Any, y: Any) -> tuple[Matrix, Any]:
+    """z by rows, and a label for each."""
     z = np.ascontiguousarray(np.atleast_2d(np.asarray(z, dtype=np.float64)))
-    y = np.broadcast_to(np.asarray(y, dtype=np.int32), z.shape[:1])
-    return z, np.ascontiguousarray(y)
+    given = np.asarray(y)
+    labels = given.astype(np.int32) if given.dtype.kind in "fiub" else None
+    sound = labels is not None and z.ndim == 2 and labels.shape in ((), z.shape[:1])
+    if labels is None or not sound or np.any(labels != given):
+        raise ValueError(
+            "z must be of shape (n, K) and y the labels 0..K-1, one for each row; got "
+            f"{z.shape} and {y!r}."
+        )
+    return z, np.ascontiguousarray(np.broadcast_to(labels, z.shape[:1]))
 
 
 def check_classes(y: Any, n: int, K: int | None, name: str) -> tuple[Any, int]:

@@ -16,8 +16,9 @@ from . import _validation as validate
 from ._own import is_own, refuse_overrides
 from ._validation import Vector
 from .checks import Report, loss_report, quick_loss_report
+from .checks_outputs import outputs_report
 from .loss import Loss, flat
-from .loss_outputs import Columns, MulticlassHinge, Multinomial, OutputsLoss
+from .loss_outputs import ClassLoss, Columns, MulticlassHinge, Multinomial, OutputsLoss
 
 __all__ = [
     "Columns",
@@ -197,6 +198,8 @@ class StronglyConvex(Loss):
 
     def __init__(self, loss: Any, eta: float) -> None:
         loss = by_name(loss)
+        if isinstance(loss, OutputsLoss):
+            raise TypeError(f"loss must be one of a single prediction, got {loss!r}.")
         if loss.gamma == 0 or math.isfinite(loss.eta):
             raise ValueError(f"loss must be smooth and not strongly convex already, got {loss!r}.")
         self.loss: Loss = loss
@@ -228,14 +231,16 @@ class StronglyConvex(Loss):
 def by_name(loss: Any) -> Any:
     """The loss of that name with its default parameters, or the loss object itself."""
     if isinstance(loss, OutputsLoss):
+        _check_outputs(loss)
         return loss
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
-    return _REGISTERED[validate.choice(loss, "loss", names())]()
+    made = _REGISTERED[validate.choice(loss, "loss", names())]
+    return by_name(made()) if is_own(made) else made()
 
 
-def check(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
+def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None) -> Report:
     """Compare the parts of a loss with one another, by brute force; print what it gives back.
 
     Value against derivative, -derivative against the domain, the conjugate against numerical
@@ -244,8 +249,10 @@ def check(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
     Parameters
     ----------
     loss : an object of `apcg.losses`, or of a subclass of your own.
-    value : phi as you would write it, a function of an array of margins m, or of residuals r. The
-        numbers of a loss always belong to some phi; this tells whether it is yours.
+    value : phi as you would write it, a function of an array of margins m, or of residuals r; for a
+        loss of K predictions of z, (n, K), and the labels. The numbers of a loss always belong to
+        some phi; this tells whether it is yours.
+    labels : of a loss of K predictions: some that it takes, if they are not classes.
 
     Returns
     -------
@@ -259,7 +266,21 @@ def check(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
     >>> bool(losses.check(losses.Hinge(), lambda m: np.maximum(0, 1 - m)))
     True
     """
-    return loss_report(by_name(loss), value)
+    loss = by_name(loss)
+    if not isinstance(loss, OutputsLoss):
+        return loss_report(loss, value)
+    return outputs_report(loss, *_labels(loss, labels), value)
+
+
+def _labels(loss: OutputsLoss, given: Any) -> tuple[Any, int]:
+    """Labels to check a loss of K predictions with, and K."""
+    if given is not None:
+        return loss.check_labels(given, len(given))
+    if isinstance(loss, Columns):
+        y = np.random.default_rng(2).standard_normal((12, 3))
+        return (np.where(y > 0, 1.0, -1.0) if loss.loss.margin else y), 3
+    K = getattr(loss, "n_classes", None) or 4
+    return loss.check_labels(np.arange(3 * K) % K, 3 * K)
 
 
 #: What a loss of the user's may say; the compiled code reads nothing else.
@@ -277,6 +298,41 @@ _QUICK_CHECKED: set[tuple[object, ...]] = set()
 
 register(Multinomial)
 register(MulticlassHinge)
+
+
+#: What a class of the user's that derives from a loss of K predictions may say.
+_SAYS_OF_OUTPUTS = frozenset(("name", "n_classes", "check_labels"))
+_CURE_OF_OUTPUTS = (
+    "Derive from losses.OutputsLoss instead, and write value, derivative and conjugate, all three: "
+    "they are then called."
+)
+
+
+def _check_outputs(loss: OutputsLoss) -> None:
+    """The same of a loss of K predictions; `Outputs` compares the parts of an own one."""
+    if isinstance(loss, Columns):
+        _check_agreement(loss.loss)
+    known = next(c for c in type(loss).__mro__ if not is_own(c))
+    called = type(loss).__name__
+    if not isinstance(getattr(loss, "name", None), str):
+        raise TypeError(f"{called} must have a name, a string.")
+    if known is ClassLoss:
+        raise TypeError(f"{called}: ClassLoss is not open. {_CURE_OF_OUTPUTS}")
+    if known is not OutputsLoss:
+        refuse_overrides(loss, OutputsLoss, _SAYS_OF_OUTPUTS, _CURE_OF_OUTPUTS)
+        validate.number(loss.gamma, f"gamma of {called}", low=0.0)
+        if known is Multinomial and loss.gamma != Multinomial.gamma:
+            raise ValueError(f"the softmax has gamma = {Multinomial.gamma}, got {loss.gamma}.")
+        kind = getattr(known, "kind", None)
+        if known is not Columns and loss.kind != kind:
+            raise ValueError(f"kind of {called} must be {kind}, got {loss.kind!r}.")
+        return
+    validate.number(loss.gamma, f"gamma of {called}", low=0.0)
+    if loss.kind is not None or loss.margin is not None:
+        raise TypeError(
+            f"kind and margin of {called} must be None: the compiled code would not call what you "
+            "wrote."
+        )
 
 
 def _check_agreement(loss: Loss) -> None:

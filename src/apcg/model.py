@@ -29,11 +29,18 @@ from .datasets import DataError
 FORMAT = "apcg-model-1"
 
 
+def _labels(y: Array | None) -> Array:
+    """The labels of classes, if there are any, and numbers are finite."""
+    if y is None or y.size == 0:
+        raise DataError("the data has no labels." if y is None else "the data has no samples.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError("the data has labels that are not finite; remove those samples.")
+    return y
+
+
 def encode_labels(y: Array | None) -> tuple[Vector, Array]:
     """(signs, classes): two classes of numbers or words to -1 and 1, the second is 1."""
-    if y is None:
-        raise DataError("the data has no labels.")
-    classes = np.unique(y)
+    classes = np.unique(_labels(y))
     if classes.size != 2:
         shown = ", ".join(str(c) for c in classes[:6].tolist()) + ", ..." * (classes.size > 6)
         cure = (
@@ -50,9 +57,7 @@ def encode_labels(y: Array | None) -> tuple[Vector, Array]:
 
 def encode_classes(y: Array | None) -> tuple[Index, Array]:
     """(codes, classes): labels of any number of classes, numbers or words, to 0..K-1."""
-    if y is None:
-        raise DataError("the data has no labels.")
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = np.unique(_labels(y), return_inverse=True)
     if classes.size < 2:
         raise DataError(f"all labels are {classes[0]}: one class cannot be told from another.")
     return codes, classes
@@ -221,7 +226,8 @@ def _check(model: LinearModel) -> None:
         raise ValueError(f"loss {model.loss!r} has {'' if many or loss.margin else 'no '}classes")
     count = w.shape[1] if many else 2
     if classes is not None and (
-        classes.shape != (count,)
+        count < 2
+        or classes.shape != (count,)
         or classes.dtype.kind not in "fiubU"
         or np.unique(classes).size != count
     ):

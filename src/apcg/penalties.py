@@ -64,6 +64,12 @@ def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Rep
     if isinstance(psi, Penalty):
         refuse_ignored(psi)
         size = 1 if psi.is_block and size is None else size
+    missing = [name for name in ("value", "prox") if not callable(getattr(psi, name, None))]
+    if missing:
+        raise TypeError(
+            f"psi must have value(x_i, i) and prox(v, step, i); {psi!r} has no "
+            f"{' and no '.join(missing)}."
+        )
     return penalty_report(psi, size, i)
 
 

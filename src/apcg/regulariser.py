@@ -369,6 +369,11 @@ def _check_own(g: Own) -> None:
         raise ValueError("excess(v) of penalty must be at most 1 at v = 0, which is inside.")
     for size in (0.1, 1.0, 10.0):
         v = size * np.cos(np.arange(1.0, g.d + 1))
+        if g.excess(v) > 1.001 and math.isfinite(at := g.conjugate(v)):
+            raise ValueError(
+                f"conjugate(v) of penalty must be infinite where excess(v) is above 1, got {at:g}: "
+                "dual points that are not feasible would count."
+            )
         w = g.prox(v, 1.0)
         u = v - w
         times = g.excess(u)

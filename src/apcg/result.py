@@ -18,6 +18,7 @@ _MESSAGES = {
     "answer by x0.",
     "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
     "error. Raise tol; the answer is as good as it gets.",
+    "stuck": "stopped {after}: the method gets no further. Take another one, or scale the data.",
     "callback": "stopped by the callback {after}.",
     "interrupted": "interrupted by the user {after}. This is the best point seen; go on from it by "
     "x0.",

@@ -20,10 +20,31 @@ cdef extern from "blocks.h" nogil:
 
 cdef extern from *:
     """
-    /* pi may be outside the simplex by so much: what rounding makes of sums of K numbers. */
+    /* A step that leaves the simplex by more than this was no rounding. */
     #define APCG_OUTSIDE 1e-12
     """
     const double OUTSIDE "APCG_OUTSIDE"
+
+
+cdef same(Py_ssize_t n, Py_ssize_t K, const int[::1] y, Py_ssize_t weights):
+    """Refuse labels and weights that would be read, or written to, outside of an array."""
+    cdef Py_ssize_t i
+    cdef bint outside = False
+    if y.shape[0] != n or weights not in (1, n):
+        raise ValueError(f"{n} rows have {n} labels and weights (or one), got {y.shape[0]} and "
+                         f"{weights}.")
+    for i in range(n):
+        outside |= not 0 <= y[i] < K
+    if outside:
+        raise ValueError(f"labels must be in 0..{K - 1}, one for each output; got "
+                         f"{np.asarray(y).min()} to {np.asarray(y).max()}.")
+
+
+cdef room_for(const double[:, ::1] x, Py_ssize_t rows, Py_ssize_t columns):
+    """Refuse a result of another shape."""
+    if x.shape[0] != rows or x.shape[1] != columns:
+        raise ValueError(f"the result has shape {(rows, columns)}, got room for "
+                         f"{(x.shape[0], x.shape[1])}.")
 
 
 cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t K, double *pi,
@@ -62,9 +83,10 @@ cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ss
     """phi*(pi - e); pi is in the simplex, but for rounding."""
     cdef Py_ssize_t k
     cdef double total = 0.0, sum = 0.0, d, a
+    cdef double slack = 8.9e-16 * (K + 8)  # what rounding makes of sums of K numbers
     for k in range(K):
         a = pi[k]
-        if not -OUTSIDE <= a <= 1.0 + OUTSIDE:
+        if not -slack <= a <= 1.0 + slack:
             return INFINITY
         sum += a
         if kind == SOFTMAX:
@@ -73,7 +95,26 @@ cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ss
         else:
             d = a - (k == y)
             total += 0.5 * gamma * d * d - (a if k != y else 0.0)
-    return total if fabs(sum - 1.0) <= OUTSIDE else INFINITY
+    return total if fabs(sum - 1.0) <= slack else INFINITY
+
+
+cdef void dual_row(const double *pi, int y, double s, Py_ssize_t K, double *x) noexcept nogil:
+    """x = s (e - pi), with 1 - pi_y as the sum of the others: no cancellation.
+
+    If a rounding made them more than 1, they are scaled down: pi_y would be negative.
+    """
+    cdef Py_ssize_t k
+    cdef double others = 0.0, scale
+    for k in range(K):
+        if k != y:
+            others += pi[k]
+    scale = s / others if others > 1.0 else s
+    others = 0.0
+    for k in range(K):
+        if k != y:
+            x[k] = -scale * pi[k]
+            others -= x[k]
+    x[y] = others
 
 
 def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
@@ -82,6 +123,7 @@ def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
     cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef Sum sum = Sum(0.0, 0.0)
     cdef double[:, ::1] room = np.empty((2, K))
+    same(z.shape[0], K, y, weights.shape[0])
     with nogil:
         for i in range(z.shape[0]):
             if weights[i & mask] != 0.0:
@@ -94,6 +136,9 @@ def values(int kind, const double[:, ::1] z, const int[::1] y, double gamma, dou
     """phi_i(z_i)"""
     cdef Py_ssize_t i, K = z.shape[1]
     cdef double[:, ::1] room = np.empty((2, K))
+    same(z.shape[0], K, y, 1)
+    if out.shape[0] != z.shape[0]:
+        raise ValueError(f"{z.shape[0]} rows have {z.shape[0]} values, got {out.shape[0]}.")
     with nogil:
         for i in range(z.shape[0]):
             out[i] = row_value(kind, &z[i, 0], y[i], gamma, K, &room[0, 0], &room[1, 0])
@@ -102,19 +147,16 @@ def values(int kind, const double[:, ::1] z, const int[::1] y, double gamma, dou
 def dual_of(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
             const double[::1] weights, double[:, ::1] out):
     """out = x = s (e - pi), pi the maximiser of phi(z): minus the gradients."""
-    cdef Py_ssize_t i, k, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef double[:, ::1] room = np.empty((2, K))
-    cdef double s, others
+    cdef double s
+    same(z.shape[0], K, y, weights.shape[0])
+    room_for(out, z.shape[0], K)
     with nogil:
         for i in range(z.shape[0]):
             s = weights[i & mask]
             row_value(kind, &z[i, 0], y[i], gamma, K, &room[0, 0], &room[1, 0])
-            others = 0.0
-            for k in range(K):  # 1 - pi_y as the sum of the others: no cancellation
-                if k != y[i]:
-                    others += room[0, k]
-                    out[i, k] = -s * room[0, k]
-            out[i, y[i]] = s * others
+            dual_row(&room[0, 0], y[i], s, K, &out[i, 0])
 
 
 def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double gamma,
@@ -124,6 +166,7 @@ def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double g
     cdef Sum sum = Sum(0.0, 0.0)
     cdef double[::1] pi = np.empty(K)
     cdef double s
+    same(x.shape[0], K, y, weights.shape[0])
     with nogil:
         for i in range(x.shape[0]):
             s = weights[i & mask]
@@ -144,6 +187,10 @@ def prox(int kind, const double[:, ::1] v, const double[::1] step, const int[::1
     cdef Py_ssize_t i, k, K = v.shape[1]
     cdef double[:, ::1] room = np.empty((3, K))
     cdef double rho, e
+    same(v.shape[0], K, y, 1)
+    room_for(out, v.shape[0], K)
+    if step.shape[0] != v.shape[0]:
+        raise ValueError(f"{v.shape[0]} rows have {v.shape[0]} steps, got {step.shape[0]}.")
     with nogil:
         for i in range(v.shape[0]):
             # u = pi - e: |pi - e - v|^2/(2 step) = |pi|^2/(2 step) - <pi, e + v>/step + ..
@@ -166,6 +213,8 @@ def clip(const double[:, ::1] x, const int[::1] y, const double[::1] weights, do
     entries were outside by more than rounding."""
     cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0, changed = 0
     cdef double s, sum, pi, others
+    same(x.shape[0], K, y, weights.shape[0])
+    room_for(out, x.shape[0], K)
     with nogil:
         for i in range(x.shape[0]):
             s, sum = weights[i & mask], 0.0
@@ -191,16 +240,12 @@ def clip(const double[:, ::1] x, const int[::1] y, const double[::1] weights, do
 
 def dual(const double[:, ::1] pi, const int[::1] y, const double[::1] weights, double[:, ::1] out):
     """out = x = s (e - pi), with 1 - pi_y as the sum of the others; 0 where s = 0."""
-    cdef Py_ssize_t i, k, K = pi.shape[1], mask = -1 if weights.shape[0] > 1 else 0
-    cdef double s, others
+    cdef Py_ssize_t i, K = pi.shape[1], mask = -1 if weights.shape[0] > 1 else 0
+    same(pi.shape[0], K, y, weights.shape[0])
+    room_for(out, pi.shape[0], K)
     with nogil:
         for i in range(pi.shape[0]):
-            s, others = weights[i & mask], 0.0
-            for k in range(K):
-                if k != y[i]:
-                    out[i, k] = -s * pi[i, k]
-                    others -= out[i, k]
-            out[i, y[i]] = others
+            dual_row(&pi[i, 0], y[i], weights[i & mask], K, &out[i, 0])
 
 
 # ---- what surrounds a sweep with momentum ---------------------------------------------------------

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
 
 import click
 import numpy as np
 
-from .. import losses, model, regulariser
+from .. import _files, losses, model, regulariser
 from .._types import Array
 from ..datasets import Dataset
 from ..erm import ERM
@@ -35,7 +34,7 @@ class Origin(TypedDict):
 
 def on_terminal() -> int:
     """`verbose` of `solve`: 1 where somebody watches, else 0, for what is piped holds no news."""
-    return int(sys.stderr.isatty())
+    return int(_files.on_terminal())
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]

@@ -23,7 +23,7 @@ from . import common
     "--probabilities",
     "what",
     flag_value="probabilities",
-    help="Print the probability of the larger label (loss logistic only).",
+    help="Print the probability of the larger label (loss logistic), or of each (multinomial).",
 )
 @click.option("--decision", "what", flag_value="decision", help="Print a'w.")
 @common.seed
@@ -67,13 +67,17 @@ def _predictions(model: LinearModel, data: str, what: str) -> Iterator[Array]:
 
 
 def _text(value: object) -> str:
-    """A number as short as it can be without loss: 1, not 1.0."""
+    """A number as short as it can be without loss: 1, not 1.0; those of K classes with spaces."""
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _json(value: object) -> str:
+    if isinstance(value, list):  # one number for each class
+        return f"[{', '.join(map(_json, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 
@@ -83,7 +82,7 @@ def reproduce(
         for data in sets:
             click.echo(f"{common.describe(data)}; {data.source}")
     total = len(sets) * len(alpha) * len(paper.METHODS) * passes
-    with tqdm(total=total, unit="pass", disable=not sys.stderr.isatty()) as bar:
+    with tqdm(total=total, unit="pass", disable=not common.on_terminal()) as bar:
         lock = threading.Lock()
 
         def tick() -> None:

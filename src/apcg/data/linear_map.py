@@ -134,7 +134,7 @@ class Stored(ABC):
         return self.data, self.indices, self.indptr
 
     def dot(self, x: Vector) -> Vector:
-        check_length(x[:, 0] if x.ndim == 2 else x, self.n_coordinates, "x")
+        check_length(x, self.n_coordinates, "x", columns=True)
         if x.ndim == 2:
             return many.dot(self.arrays, x, self.n_rows)
         out = np.zeros(self.n_rows)
@@ -142,7 +142,7 @@ class Stored(ABC):
         return out
 
     def tdot(self, r: Vector) -> Vector:
-        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
+        check_length(r, self.n_rows, "r", columns=True)
         if r.ndim == 2:
             return many.tdot(self.arrays, r, self.n_coordinates)
         out = np.empty(self.n_coordinates)
@@ -291,13 +291,13 @@ class Dense(Stored):
     def dot(self, x: Vector) -> Vector:
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
             return super().dot(x)
-        check_length(x[:, 0] if x.ndim == 2 else x, self.n_coordinates, "x")
+        check_length(x, self.n_coordinates, "x", columns=True)
         return np.asarray(self.stored.T @ x if x.ndim == 2 else x @ self.stored)
 
     def tdot(self, r: Vector) -> Vector:
         if self.data.dtype != np.float64:
             return super().tdot(r)
-        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
+        check_length(r, self.n_rows, "r", columns=True)
         return np.asarray(self.stored @ r)
 
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
@@ -367,12 +367,13 @@ class Bordered:
         return self.inner.lengths
 
     def dot(self, x: Vector) -> Vector:
+        check_length(x, self.n_coordinates, "x", columns=True)
         if x.ndim == 2:
             return np.vstack([self.inner.dot(x), self.constant * x.sum(axis=0)])
         return np.append(self.inner.dot(x), self.constant * np.sum(x))
 
     def tdot(self, r: Vector) -> Vector:
-        check_length(r[:, 0] if r.ndim == 2 else r, self.n_rows, "r")
+        check_length(r, self.n_rows, "r", columns=True)
         if r.ndim == 2:
             return np.asarray(self.inner.tdot(r[:-1]) + self.constant * r[-1])
         return self.inner.tdot(r[:-1]) + self.constant * float(r[-1])

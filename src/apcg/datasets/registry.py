@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._files import on_terminal
 from . import cache
 from .errors import DataError
 
@@ -88,7 +88,7 @@ def download(name: str) -> Path:
             known_hash=known,
             fname=wanted.file,
             path=place,
-            downloader=pooch.HTTPDownloader(timeout=(10, 60), progressbar=sys.stderr.isatty()),
+            downloader=pooch.HTTPDownloader(timeout=(10, 60), progressbar=on_terminal()),
         )
         if known is None:
             fresh = pinned.with_suffix(".writing")

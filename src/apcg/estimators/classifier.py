@@ -12,7 +12,7 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _validation as check
 from .. import losses
@@ -21,7 +21,7 @@ from .._validation import Index, Vector
 from ..data import check_sparse
 from ..erm import ERM
 from ..penalties import Penalty
-from .linear import FLOATS, Linear, Plan, find_loss
+from .linear import FLOATS, Linear, Plan, checked_weights, find_loss
 from .progress import Task, with_callbacks
 
 #: What `multi_class` may be.
@@ -60,11 +60,7 @@ class Classifier(LinearClassifierMixin, Linear):
         check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
         classes, codes = _classes(labels)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, samples, dtype=np.float64, ensure_non_negative=True
-            )
+        weights = checked_weights(sample_weight, samples)
         return samples, classes, codes, weights
 
     def _weights(self, classes: Array, codes: Index, weights: Vector | None) -> Vector | None:
@@ -111,6 +107,8 @@ class Classifier(LinearClassifierMixin, Linear):
         joint = self._joint_loss(loss, len(classes))
         if joint is not None:
             return self._joint_plan(X, classes, codes, weights, joint, alpha, base)
+        if base is not None and base.K > 1:  # of all classes, and this fold has two
+            base = None
         positive = [1] if len(classes) == 2 else range(len(classes))
         labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
         first = self._problem(X, labels[0], weights, loss, alpha, base)

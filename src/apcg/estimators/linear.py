@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight
 
 from .. import _validation as check
 from .. import losses
@@ -95,7 +96,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _options(self) -> dict[str, Any]:
         return {
             "method": self.method,
-            "tol": self.tol,
+            "tol": check.number(self.tol, "tol", low=0.0),
             "max_epochs": check.integer(self.max_epochs, "max_epochs", low=1),
         }
 
@@ -192,10 +193,28 @@ def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
 
 def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
     """What the calls return; without threads if one is all there are, for a pool costs time."""
+    whole = isinstance(n_jobs, int | np.integer) and n_jobs != 0
+    if n_jobs is not None and not whole:
+        raise ValueError(
+            f"n_jobs must be None, a number of threads, or -1 for all, got {n_jobs!r}."
+        )
     if effective_n_jobs(n_jobs) == 1:
         return [call() for call in calls]
     run = Parallel(n_jobs=n_jobs, require="sharedmem")
     return list(run(delayed(call)() for call in calls))
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Vector | None:
+    """The weights of the samples of X, or an error."""
+    if sample_weight is None:
+        return None
+    dtype = np.asarray(sample_weight).dtype
+    if dtype.kind != "O":
+        check.check_real(dtype, "sample_weight")
+    made: Vector = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return made
 
 
 def _dense(coef: Any) -> Any:

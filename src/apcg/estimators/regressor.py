@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
 from .._types import Answer, Array, MatrixLike, Seed, Stored
@@ -17,7 +17,7 @@ from .._validation import Vector
 from ..data import check_sparse
 from ..erm import ERM
 from ..penalties import Penalty
-from .linear import FLOATS, Linear, Plan, find_loss
+from .linear import FLOATS, Linear, Plan, checked_weights, find_loss
 from .progress import Task, with_callbacks
 
 
@@ -33,11 +33,7 @@ class Regressor(RegressorMixin, Linear):
             self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True,
             multi_output=True,
         )  # fmt: skip
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, samples, dtype=np.float64, ensure_non_negative=True
-            )
+        weights = checked_weights(sample_weight, samples)
         return samples, np.asarray(labels, dtype=np.float64), weights
 
     def _plan(

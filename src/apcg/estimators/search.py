@@ -11,6 +11,7 @@ that all folds share X.
 from __future__ import annotations
 
 import math
+import numbers
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,8 @@ from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
 EARLY, PATH, MIDDLE = 1e-2, 1e-3, 1e-4
+#: More alphas than anybody can mean.
+MOST_ALPHAS = 100_000
 
 
 @dataclass
@@ -122,7 +125,10 @@ class Fold:
         known = self.plan.describe(answers)
         self.model.__dict__.update(known)
         if self.scorer is not None:
-            return float(self.scorer(self.model, *self.test, **self.scored))
+            given = self.scorer(self.model, *self.test, **self.scored)
+            if not isinstance(given, numbers.Real | np.number):
+                raise TypeError(f"scoring must give a number, got {given!r}.")
+            return float(given)
         W, b = np.atleast_2d(known["coef_"]), known["intercept_"]
         return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
@@ -144,7 +150,10 @@ class Search(Linear):
 
     def _grid(self) -> Vector:
         if isinstance(self.alphas, int | np.integer) and not isinstance(self.alphas, bool):
-            return np.logspace(0, -6, check.integer(self.alphas, "alphas", low=1))
+            count = check.integer(self.alphas, "alphas", low=1)
+            if count > MOST_ALPHAS:
+                raise ValueError(f"alphas must be at most {MOST_ALPHAS:,} of them, got {count:,}.")
+            return np.logspace(0, -6, count)
         grid = check.vector(self.alphas, None, "alphas")
         if grid.size == 0 or grid.min() <= 0:
             raise ValueError(f"alphas must be positive numbers, got {self.alphas!r}.")
@@ -163,6 +172,7 @@ class Search(Linear):
         parts = list(cv.split(X, y, **split))
         if not parts:
             raise ValueError(f"cv gives no split, got {self.cv!r}; give a number of folds, say 5.")
+        _check_rows(parts, X.shape[0])
         task = Task.root(self, len(parts) + len(plan.problems), X, y, weights)
         best = None if task else self._ridge(plan, parts, y, weights, grid, scored)
         if best is None:
@@ -301,6 +311,18 @@ class Search(Linear):
                 method_mapping=MethodMapping().add(caller="fit", callee="score"),
             )
         )
+
+
+def _check_rows(parts: Any, n: int) -> None:
+    """Refuse splits with rows that X does not have."""
+    for part in parts:
+        for rows in part:
+            try:
+                np.arange(n)[rows]
+            except IndexError as error:
+                raise ValueError(
+                    f"cv gives rows that X, with {n} of them, has not: {error}."
+                ) from None
 
 
 def _mean(scores: Any) -> Any:

@@ -289,9 +289,9 @@ class BlockRun:
         if not self._sure and count & (count - 1) == 0:  # 4, 8, 16, ..: P falls with them
             self._guess_primal(self.estimates[-1])
         est, middle = self.estimates[-1], count // 2
-        c = 0.0
-        if est > 0 and math.isfinite(self.estimates[middle - 1]):
-            c = math.log(self.estimates[middle - 1] / est) / (count - middle)
+        c, before = 0.0, self.estimates[middle - 1]
+        if est > 0 and 0 < before < math.inf:  # it may be 0, with no row left to step on
+            c = math.log(before / est) / (count - middle)
         wanted = self._wanted()  # 0 if P is
         left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
         if left > t.patience:

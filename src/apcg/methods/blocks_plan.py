@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from .._validation import number
+from ..certificate import certify
 from ..erm import ERM
 from ..erm_outputs import Outputs
 from ..points import Certificate, Point, Start
@@ -17,6 +19,9 @@ from .afg import AFGMethod
 from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
+
+#: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
+ROUNDING = 1e-9
 
 DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
@@ -97,19 +102,35 @@ class BlockAuto:
         p = _start(problem, at)
         small = "newton" not in self.without and newton.applies(p)
         ended_so = at.side == "primal" and at.w is not None
-        if small and (ended_so or newton.at_once(p)):
+
+        def sweeps(at: Start) -> BlockRun:
+            return BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
+
+        if not small:
+            return sweeps(at)
+        if ended_so or newton.at_once(p):
             w = np.zeros((p.d, p.K)) if at.w is None else at.w
-            return newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
-        run = BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
-        return BlockPlan(p, run, target) if small else run
+            first = newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
+            return BlockPlan(p, first, target, sweeps)
+        return BlockPlan(p, sweeps(at), target, sweeps)
 
 
 class BlockPlan:
-    """Sweeps over blocks, until Newton's method would take less time than what is left of them."""
+    """Sweeps over blocks, until Newton's method would take less time than what is left of them.
 
-    def __init__(self, problem: Outputs, run: BlockRun, target: Target) -> None:
-        self.problem, self._target = problem, target
+    Where that gets no further, `sweeps` go on from its answer.
+    """
+
+    def __init__(
+        self,
+        problem: Outputs,
+        run: BlockRun | newton.NewtonRun,
+        target: Target,
+        sweeps: Callable[[Start], BlockRun],
+    ) -> None:
+        self.problem, self._target, self._sweeps = problem, target, sweeps
         self._run: BlockRun | newton.NewtonRun = run
+        self._failed = False
         self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
 
@@ -140,6 +161,9 @@ class BlockPlan:
             stretch = min(budget.passes - spent, max(4, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
+            if isinstance(self._run, newton.NewtonRun) and self._run.stuck:
+                self._go_back(self._run)
+                return Work(spent)
             if not isinstance(self._run, BlockRun) or self._run.looks:
                 return Work(spent)
             if self._leaves():
@@ -151,11 +175,18 @@ class BlockPlan:
             if spent >= budget.passes or budget.expired:
                 return Work(spent)
 
+    def _go_back(self, run: newton.NewtonRun) -> None:
+        """Sweeps from where Newton's method is, unless only rounding is left."""
+        found = certify(self.problem, run.point().bare())
+        if found.relative > max(self._target.tol, ROUNDING):
+            self._run, self._failed = self._sweeps(Start(found.x, found.w, found.b)), True
+
     def _leaves(self) -> bool:
         """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
         assert isinstance(self._run, BlockRun)
         t, gap = newton.TUNING, self._run.estimate
-        if self._passes * self._sweep < t.earliest * self._cost or not 0 < gap < math.inf:
+        early = self._passes * self._sweep < t.earliest * self._cost
+        if self._failed or early or not 0 < gap < math.inf:
             return False
         self._gaps.append((self._passes, gap))
         before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
