@@ -198,7 +198,7 @@ def test_the_objective_is_that_of_scikit_learn(name, intercept):
     alpha = 1e-3
     p = ERM(X, y, "multinomial", alpha=alpha, intercept=intercept)
     r = solve(p, tol=1e-9, random_state=0)
-    peer = LogisticRegression(C=1 / (alpha * len(y)), fit_intercept=intercept, tol=1e-6,
+    peer = LogisticRegression(C=1 / (alpha * len(y)), fit_intercept=intercept, tol=1e-9,
                               solver="newton-cg", max_iter=1000).fit(X, y)  # fmt: skip
     assert r.converged
     theirs = p.primal(peer.coef_.T.copy(), peer.intercept_ if intercept else 0.0)

@@ -95,7 +95,8 @@ def solve(
     stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
     pair = isinstance(x0, Solution) and at.w is not None and at.x is not None
-    known = Point(at.w, at.x, at.b or 0.0) if pair else None  # w of one look, x of another
+    # w of one look, x of another
+    known = Point(at.w, at.x, 0.0 if at.b is None else at.b) if pair else None
     judge = Judge(problem, stepping, options.tol, chosen.name, known)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None

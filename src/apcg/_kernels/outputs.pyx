@@ -10,7 +10,7 @@ e - pi, pi in the simplex:
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, log
 
 from .blocks cimport SOFTMAX, project, softmax_root
 from .types cimport Sum, add
@@ -203,35 +203,7 @@ def dual(const double[:, ::1] pi, const int[::1] y, const double[::1] weights, d
             out[i, y[i]] = others
 
 
-# ---- what surrounds a sweep with momentum ---------------------------------------------------------
-
-def point(const double[:, ::1] u, const double[:, ::1] v, double s, const double[:, ::1] last,
-          double[:, ::1] out, double[::1] moved, bint simplex, Py_ssize_t K):
-    """out = v + s u/2, brought into the simplex if so; moved_i = |out_i - last_i|.
-
-    Returns how many entries were outside, by more than rounding.
-    """
-    cdef Py_ssize_t i, k, outside = 0
-    cdef double half = 0.5 * s, sum, x, d, far
-    with nogil:
-        for i in range(v.shape[0]):
-            sum = far = 0.0
-            for k in range(K):
-                x = v[i, k] + half * u[i, k]
-                if simplex and x < 0.0:
-                    outside += x < -OUTSIDE
-                    x = 0.0
-                out[i, k] = x
-                sum += x
-                d = x - last[i, k]
-                far += d * d
-            moved[i] = sqrt(far)
-            if simplex and sum > 0.0:
-                outside += fabs(sum - 1.0) > OUTSIDE
-                for k in range(K):
-                    out[i, k] /= sum
-    return outside
-
+# ---- values of a point of the sweeps ---------------------------------------------------------------
 
 def entropies(const double[:, ::1] pi, const double[::1] weights):
     """sum_i s_i sum_k pi_ik log pi_ik, with pads of 0"""

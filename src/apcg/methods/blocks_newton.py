@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .._validation import Matrix, Vector
 from ..erm_outputs import Outputs
-from ..loss_outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
+from ..loss_outputs import SOFTMAX, Columns
 from ..points import Certificate, Point
 from .base import Budget, Work
 
@@ -57,10 +57,9 @@ TUNING = NewtonTuning()
 
 def applies(problem: Outputs, tuning: NewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
-    known = problem.loss.kind in (SOFTMAX, SIMPLEX, COLUMNS)
-    if not (known and problem.loss.gamma > 0 and problem.g.is_quadratic and problem.dual_form):
+    if not (problem.loss.kind is not None and problem.loss.gamma > 0 and problem.g.is_quadratic and problem.dual_form):
         return False
-    unknowns = (problem.d + 1) * (1 if problem.loss.kind == COLUMNS else problem.K)
+    unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
 
 
@@ -75,7 +74,7 @@ def cost(problem: Outputs, tuning: NewtonTuning = TUNING) -> float:
     """Nanoseconds of a run."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
     pairs, unknowns = K * (K + 1) / 2, D * K
-    if problem.loss.kind == COLUMNS:
+    if isinstance(problem.loss, Columns):
         pairs, unknowns = K, D
     entries = tuning.entry * n * D**2 * pairs + tuning.factor * unknowns**3 / 3
     return tuning.steps * (entries + tuning.step)
