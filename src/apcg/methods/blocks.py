@@ -130,6 +130,8 @@ class BlockRun:
         self._sure = False
         self._since_look = 0
         self._optimism = 1.0
+        #: whether to return, too, when too many plain sweeps are left
+        self.impatient = False
         #: a look is wanted, and none has failed yet
         self._confident = False
         #: how far b moved in the last two sweeps
@@ -171,6 +173,8 @@ class BlockRun:
             looked = self._confident = self._look_pays()
             if not looked:
                 self._maybe_accelerate()
+                if self.impatient and self.sweeps_left()[0] > self.tuning.patience:
+                    break
         return Work(int(passes))
 
     def point(self) -> Point:
@@ -312,12 +316,20 @@ class BlockRun:
             self.primal = min(self.primal, guess)
 
     def _maybe_accelerate(self) -> None:
-        """Change over if too many plain sweeps are left, by the rate of the later half."""
-        t, count = self.tuning, len(self.estimates)
+        """Change over if too many plain sweeps are left."""
+        t = self.tuning
         if not isinstance(self.sweeps, PlainBlocks) or "momentum" in self.without:
             return
-        if count < t.earliest or self.keep.size < Momentum.FEWEST:
-            return
+        left, c = self.sweeps_left()
+        if left > t.patience and self.keep.size >= Momentum.FEWEST:
+            mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
+            self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+
+    def sweeps_left(self) -> tuple[float, float]:
+        """How many sweeps seem to be left, and the rate of the later half that says so."""
+        t, count = self.tuning, len(self.estimates)
+        if count < t.earliest:
+            return 0.0, 0.0
         if not self._sure and count & (count - 1) == 0:  # 4, 8, 16, ..: P falls with them
             self._guess_primal(self.estimates[-1])
         est, middle = self.estimates[-1], count // 2
@@ -325,7 +337,4 @@ class BlockRun:
         if est > 0 and math.isfinite(self.estimates[middle - 1]):
             c = math.log(self.estimates[middle - 1] / est) / (count - middle)
         wanted = self._wanted()  # 0 if P is
-        left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
-        if left > t.patience:
-            mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
-            self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+        return (math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf), c

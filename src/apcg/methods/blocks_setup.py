@@ -170,7 +170,7 @@ class Setup:
         elif self.simplex:
             x[np.arange(p.n_samples), p.y] = 1.0
         elif self.kind == LOGISTIC and flat:
-            x[:, : p.K] = 0.5
+            x[:, : p.K] = 1 / (1 + np.exp(p.y * b))
         return x
 
     def first_rows(self, x: Matrix, at: Start) -> Matrix:
@@ -189,6 +189,8 @@ class Setup:
         """The best constant prediction, or about that."""
         p = self.problem
         s = np.broadcast_to(p.weights, p.n_samples)
+        if self.kind == LOGISTIC:
+            return np.asarray(2 * np.arctanh(np.clip((s @ p.y) / p.n, -1 + 1e-9, 1 - 1e-9)))
         if not self.simplex:
             return np.asarray((s @ p.y) / p.n)
         share = np.bincount(p.y, s, minlength=p.K) / p.n
