@@ -215,7 +215,7 @@ def _go_on(
     if done is not None:
         return done
     left = options | {"max_epochs": max(options["max_epochs"] - together.passes, 0)}
-    answer = _solve(problem, together.start(k), seed, task, describe, left)
+    answer = _solve(problem, together.starts[k], seed, task, describe, left)
     answer.epochs += together.passes
     return answer
 

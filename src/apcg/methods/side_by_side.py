@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,23 +31,29 @@ from .plan import Auto
 
 #: What is asked of the sum of the gaps, in units of what is asked of each.
 SHARE = 0.5
+#: The problems go their own ways when more than so many sweeps seem to be left: a sweep for all
+#: takes a fourth of the time of K sweeps for one (20 newsgroups); of a loss that is not smooth each
+#: problem has its own few rows that matter.
+PATIENCE, PATIENCE_WITH_KINKS = 32.0, 16.0
 #: Fewer problems than this are solved one by one.
 FEWEST = 3
 
 
 @dataclass
 class Together:
-    """What the sweeps found: a certificate for each problem, the passes, the seconds."""
+    """What the sweeps found: the x and b of each problem, with its certificate if the sweeps came to
+    their end, the passes, the seconds."""
 
+    starts: list[Start]
     found: list[Certificate]
     passes: int
     seconds: float
 
     def solution(self, k: int, tol: float) -> Solution | None:
         """The answer of problem k, if it is within the tolerance."""
-        c = self.found[k]
-        if not c.relative <= tol:
+        if not self.found or not self.found[k].relative <= tol:
             return None
+        c = self.found[k]
         trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
         trace.append(
             epoch=self.passes, seconds=self.seconds, primal=c.primal, dual=c.dual, gap=c.gap,
@@ -59,10 +65,6 @@ class Together:
             c.w, c.x, c.primal, c.dual, status, self.passes, self.seconds, trace, "auto", "dual",
             1.0, c.b,
         )  # fmt: skip
-
-    def start(self, k: int) -> Start:
-        """Where problem k goes on."""
-        return Start(x=self.found[k].x, b=self.found[k].b)
 
 
 def pays(problems: Sequence[ERM]) -> bool:
@@ -87,14 +89,16 @@ def sweep(
     """Plain sweeps for all problems at once."""
     began = time.perf_counter()
     joint = side_by_side(problems)
-    setup = Setup(joint, DEFAULTS)
+    patience = PATIENCE if joint.loss.gamma > 0 else PATIENCE_WITH_KINKS
+    setup = Setup(joint, replace(DEFAULTS, patience=patience))
     without = ("momentum", "shrinking")
     run = BlockRun(setup, without, Start(), Target(SHARE * tol, max_passes), rng)
     run.impatient = True
     passes = run.advance(Budget(max_passes, False, None)).passes
-    x = setup.x(run.sweeps.blocks)
-    found = certify(problems, joint, x, run.sweeps.b)
-    return Together(found, passes, time.perf_counter() - began)
+    x, b = setup.x(run.sweeps.blocks), run.sweeps.b
+    found = certify(problems, joint, x, b) if run.looks else []
+    starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
+    return Together(starts, found, passes, time.perf_counter() - began)
 
 
 def certify(problems: Sequence[ERM], joint: Outputs, x: Matrix, b: Vector) -> list[Certificate]:
