@@ -212,6 +212,51 @@ APCG_CLONES static void apcg_logistic_root(double *eta, double *a, const double 
     }
 }
 
+/* ---- a step with momentum, before and after its prox ----------------------------------------- */
+
+/* z += q + half p, y = v + half u, c = v - half u */
+APCG_CLONES static void apcg_before(const double *p, const double *q, const double *u,
+                                    const double *v, double half, double *z, double *y, double *c,
+                                    ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 a = half * APCG_AT(u, k), b = APCG_AT(v, k);
+        APCG_PUT(z, k) += APCG_AT(q, k) + half * APCG_AT(p, k);
+        APCG_PUT(y, k) = b + a;
+        APCG_PUT(c, k) = b - a;
+    }
+}
+
+/* z += L c - gamma y */
+APCG_CLONES static void apcg_centre(const double *y, const double *c, double L, double gamma,
+                                    double *z, ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4)
+        APCG_PUT(z, k) += L * APCG_AT(c, k) - gamma * APCG_AT(y, k);
+}
+
+/* With h = new - c: u += a h, v += b h; du, dv become what the rows of W get (times weight, labels
+ * if not NULL, scale), pb and qb what intercepts get. Returns whether h is not zero. */
+APCG_CLONES static int apcg_after(const double *new, const double *c, double a, double b,
+                                  double weight, const double *labels, double border, double scale,
+                                  double *u, double *v, double *pb, double *qb, double *du,
+                                  double *dv, ptrdiff_t size) {
+    apcg_i4 any = {0, 0, 0, 0};
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 h = APCG_AT(new, k) - APCG_AT(c, k);
+        const apcg_v4 first = a * h, second = b * h;
+        any |= h != 0.0;
+        APCG_PUT(u, k) += first;
+        APCG_PUT(v, k) += second;
+        apcg_v4 factor = APCG_ALL(weight);
+        if (labels) factor *= APCG_AT(labels, k);
+        const apcg_v4 p = first * factor, q = second * factor;
+        APCG_PUT(pb, k) += border * p;
+        APCG_PUT(qb, k) += border * q;
+        APCG_PUT(du, k) = scale * p;
+        APCG_PUT(dv, k) = scale * q;
+    }
+    return (any[0] | any[1] | any[2] | any[3]) != 0;
+}
+
 /* sum x log x over the entries that are positive (pads are 0) */
 APCG_CLONES static double apcg_entropy(const double *x, ptrdiff_t size) {
     apcg_v4 sum = APCG_ALL(0.0);

@@ -12,6 +12,13 @@ cdef extern from "blocks.h" nogil:
     double bernoulli "apcg_bernoulli"(const double *m, const double *a, Py_ssize_t size)
     void logistic_root "apcg_logistic_root"(double *eta, double *a, const double *b, double rho,
                                             double enough, Py_ssize_t size)
+    void before "apcg_before"(const double *p, const double *q, const double *u, const double *v,
+                              double half, double *z, double *y, double *c, Py_ssize_t size)
+    void centre "apcg_centre"(const double *y, const double *c, double L, double gamma, double *z,
+                              Py_ssize_t size)
+    bint after "apcg_after"(const double *new, const double *c, double a, double b, double weight,
+                            const double *labels, double border, double scale, double *u, double *v,
+                            double *pb, double *qb, double *du, double *dv, Py_ssize_t size)
     int softmax_root_near "apcg_softmax_root"(double *theta, double *pi, const double *b, double rho,
                                               double enough, Py_ssize_t size)
 

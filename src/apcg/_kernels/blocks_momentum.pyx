@@ -13,9 +13,10 @@ does not fall by it.
 """
 
 from libc.math cimport fabs, sqrt
+from libc.string cimport memcpy
 
-from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, bernoulli, column_part,
-                      complete, distance, few_changed, lead_at_vertex, logistic_root, project,
+from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, after, before, bernoulli,
+                      centre, column_part, complete, distance, few_changed, lead_at_vertex, logistic_root, project,
                       simplex_part, softmax, softmax_root, softmax_root_near)
 from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
@@ -88,7 +89,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
     cdef double gamma = blocks.gamma, weight, q, kappa, L, rho, lead, worst, half, largest, t
     cdef double sign = 1.0 if kind >= COLUMNS else -1.0, s = state.s, alpha = state.root / state.N
     cdef double fall = (1.0 - alpha) / (1.0 + alpha)
-    cdef bint at_vertex
+    cdef bint at_vertex, signed = kind >= COLUMNS and blocks.margin
     cdef int changed
     cdef int which[32]
     cdef double some[32]
@@ -111,10 +112,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
         kappa = state.root / visits[at]
         L = kappa * (q + gamma)
         at_vertex = False
-        for k in range(size):
-            z[k] += qb[k] + half * pb[k]
-            y[k] = v[k] + half * u[k]
-            c[k] = v[k] - half * u[k]
+        before(pb, qb, u, v, half, z, y, c, size)
         if kind == SOFTMAX:
             complete(z, K, size)
             if last[at]:
@@ -123,20 +121,17 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             rho = L - gamma
             if rho < 0.0:
                 rho, L = 0.0, gamma
-            for k in range(size):
-                z[k] += L * c[k] - gamma * y[k]
+            centre(y, c, L, gamma, z, size)
             if rho == 0.0:
                 softmax(z, new, size)
             else:
-                for k in range(size):
-                    new[k] = state.near[i, k]
+                memcpy(new, &state.near[i, 0], size * sizeof(double))
                 if softmax_root_near(&state.theta[i, 0], new, z, rho, blocks.enough, size):
                     count.solved += 1
                 else:
                     softmax_root(&state.theta[i, 0], new, z, rho, blocks.enough, K, size)
                     count.rescued += 1
-                for k in range(size):
-                    state.near[i, k] = new[k]
+                memcpy(&state.near[i, 0], new, size * sizeof(double))
         elif kind == SIMPLEX:
             label = blocks.labels[i]
             for k in range(K):
@@ -172,6 +167,8 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             for k in range(K, size):
                 z[k] = 0.5 * rho
             logistic_root(&state.theta[i, 0], new, z, rho, blocks.enough, size)
+            for k in range(K, size):
+                new[k] = 0.0
         else:
             t = 1.0 / L if L > 1e-100 else 1e100
             for k in range(K):
@@ -180,30 +177,18 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
                     worst = min(max(y[k], blocks.theta[3]), blocks.theta[4])
                     count.est += weight * column_part(lead, worst, &blocks.theta[0])
                 new[k] = interval_dual_prox(c[k] - t * (lead + gamma * y[k]), t, &blocks.theta[0])
-        largest = 0.0
-        for k in range(K):
-            if at_vertex:
-                du[k], dv[k] = -u[k], new[k] - v[k]
+        if at_vertex:
+            for k in range(K):
+                t = -weight
+                du[k], dv[k] = -t * u[k], t * (new[k] - v[k])
                 u[k], v[k] = 0.0, new[k]
-                largest = 1.0
-            else:
-                t = new[k] - c[k]
-                largest = fabs(t) if fabs(t) > largest else largest
-                du[k], dv[k] = (kappa - 1.0) / s * t, 0.5 * (1.0 + kappa) * t
-                u[k] += du[k]
-                v[k] += dv[k]
-            t = sign * weight
-            if kind >= COLUMNS and blocks.margin:
-                t *= blocks.targets[i, k]
-            du[k] *= t
-            dv[k] *= t
-            pb[k] += blocks.border * du[k]
-            qb[k] += blocks.border * dv[k]
-            du[k] *= blocks.scale
-            dv[k] *= blocks.scale
-        for k in range(K, size):
-            du[k] = dv[k] = 0.0
-        if largest == 0.0:
+                pb[k] += blocks.border * du[k]
+                qb[k] += blocks.border * dv[k]
+                du[k] *= blocks.scale
+                dv[k] *= blocks.scale
+        elif not after(new, c, (kappa - 1.0) / s, 0.5 * (1.0 + kappa), sign * weight,
+                       &blocks.targets[i, 0] if signed else NULL, blocks.border, blocks.scale,
+                       u, v, pb, qb, du, dv, size):
             continue
         changed = few_changed(dv, K, size, which) if kind == SIMPLEX and not at_vertex else -1
         if changed >= 0:
