@@ -1,4 +1,4 @@
-"""Newton's method with a Cholesky factor for K outputs, where samples are many and d K is small.
+"""Newton's method for K outputs, with a Cholesky factor where samples are many and d K is small.
 
     P(W) = (1/n) sum_i s_i phi_i(W'a_i) + (lambda/2) sum_jk b_j W_jk^2
 
@@ -8,8 +8,10 @@ The Hessian of phi_i is diag(u_i) - v_i v_i', of K x K numbers:
     smoothed Crammer-Singer      u = t/gamma, v = t/sqrt(gamma |t|_1), t = 1 where pi > 0
     a sum over outputs           u = phi'', v = 0: K problems, one factor if phi'' is constant
 
-It costs n (dK)^2/2 multiply-adds and a factor of dK unknowns, so it is for the few problems where
-the dual, with many more samples than features, would take more sweeps than that is worth.
+A factor costs n (dK)^2/2 multiply-adds and (dK)^3/6, so `auto` takes it for the few problems where
+the dual, with many more samples than features, would take more sweeps than that is worth. Where it
+would be too large, method "newton" finds its steps by conjugate gradients, one pass an iteration,
+to an accuracy that grows as the gradient falls.
 """
 
 from __future__ import annotations
@@ -50,6 +52,9 @@ class NewtonTuning:
     earliest: float = 0.5
     #: Armijo's share of the slope
     share: float = 1e-4
+    #: conjugate gradients: the residual of the first step over the gradient, iterations of a step
+    rough: float = 0.25
+    iterations: int = 500
 
 
 TUNING = NewtonTuning()
@@ -98,14 +103,27 @@ class NewtonRun:
     ) -> None:
         self.problem, self._tuning = problem, tuning
         self.seen_as = problem.unpenalised() if problem.intercept else problem
-        rows = self.seen_as.samples.take(np.arange(problem.n_samples))
-        self._X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+        self._map = self.seen_as.samples
+        self._factors = applies(problem, tuning)
+        if self._factors:
+            rows = self._map.take(np.arange(problem.n_samples))
+            self._X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
         self._W = np.vstack([w, b[None]]) if problem.intercept else np.array(w)
-        ridge = problem.alpha * np.broadcast_to(self.seen_as.g.b, (self._X.shape[1], 1))
+        ridge = problem.alpha * np.broadcast_to(self.seen_as.g.b, (self._W.shape[0], 1))
         self._ridge = np.array(ridge, dtype=np.float64)
-        self._z = self._X @ self._W
+        self._z = self._times(self._W)
         self._value = self._primal(self._W, self._z)
+        self._first = 0.0
+        self._passes = 1
         self.stuck = False
+
+    def _times(self, W: Matrix) -> Matrix:
+        """X W"""
+        return np.asarray(self._X @ W if self._factors else self._map.tdot(W))
+
+    def _adjoint(self, r: Matrix) -> Matrix:
+        """X' r"""
+        return np.asarray(self._X.T @ r if self._factors else self._map.dot(r))
 
     def _primal(self, W: Matrix, z: Matrix) -> float:
         p = self.problem
@@ -115,21 +133,32 @@ class NewtonRun:
         """One step; counted as the passes that it costs."""
         p = self.problem
         x = p._signed(p.loss.dual_of(self._z, p.y, p.weights))
-        gradient = -(self._X.T @ x) / p.n + self._ridge * self._W
-        way = -self._solve(gradient, x)
-        slope = float(np.vdot(gradient, way))
-        dz, step = self._X @ way, 1.0
+        gradient = -self._adjoint(x) / p.n + self._ridge * self._W
+        moved = self._factors and self._step(gradient, self._solve(gradient, x))
+        if not moved:  # without a factor, or where H has no curvature along some intercept
+            moved = self._step(gradient, self._solve_by_products(gradient, x))
+        self.stuck = not moved
+        if not self._factors:
+            return Work(min(self._passes, budget.passes))
+        per = cost(p, self._tuning) / self._tuning.steps / sweep_cost(p, self._tuning)
+        return Work(max(1, min(round(per), budget.passes)))
+
+    def _step(self, gradient: Matrix, against: Matrix) -> bool:
+        """Go against this as far as P falls well, by halves; whether it falls at all."""
+        slope, step = -float(np.vdot(gradient, against)), 1.0
+        if not slope < 0:
+            return False
+        dz = self._times(against)
         while step > 1e-10:
-            W, z = self._W + step * way, self._z + step * dz
-            value = self._primal(W, z)
+            W = self._W - step * against
+            value = self._primal(W, self._z - step * dz)
             if value <= self._value + self._tuning.share * step * slope:
                 break
             step /= 2
-        self.stuck = not (slope < 0 and value < self._value)
-        if value <= self._value:
-            self._W, self._z, self._value = W, self._X @ W, value
-        per = cost(p, self._tuning) / self._tuning.steps / sweep_cost(p, self._tuning)
-        return Work(max(1, min(round(per), budget.passes)))
+        if not value < self._value:
+            return False
+        self._W, self._z, self._value = W, self._times(W), value
+        return True
 
     def _bend(self, x: Matrix) -> tuple[Matrix, Matrix | None]:
         """u and v of the Hessians of phi_i, times s_i and sqrt(s_i), over n and its root."""
@@ -168,6 +197,30 @@ class NewtonRun:
                 H[m * D : (m + 1) * D, k * D : (k + 1) * D] = block.T
         factor = _factor(H, np.tile(self._ridge[:, 0], K))
         return np.asarray(cho_solve(factor, gradient.T.reshape(-1)).reshape(K, D).T)
+
+    def _solve_by_products(self, gradient: Matrix, x: Matrix) -> Matrix:
+        """H^-1 gradient by conjugate gradients, to sqrt(|gradient|) of that of the start."""
+        u, v = self._bend(x)
+        size = float(np.linalg.norm(gradient))
+        self._first = self._first or size
+        aim = size * min(self._tuning.rough, math.sqrt(size / self._first)) if size > 0 else 0.0
+        found, rest, way = np.zeros_like(gradient), gradient.copy(), gradient.copy()
+        square, self._passes = size**2, 2
+        for _ in range(self._tuning.iterations):
+            if math.sqrt(square) <= aim:
+                break
+            z = self._times(way)
+            bent = u * z if v is None else u * z - v * np.sum(v * z, axis=1, keepdims=True)
+            product = self._adjoint(bent) + self._ridge * way
+            self._passes += 1
+            curvature = float(np.vdot(way, product))
+            if not curvature > 0:
+                break
+            found += (square / curvature) * way
+            rest -= (square / curvature) * product
+            before, square = square, float(np.vdot(rest, rest))
+            way = rest + (square / before) * way
+        return found if found.any() else gradient
 
     def point(self) -> Point:
         """The present answer."""
