@@ -10,7 +10,7 @@ e - pi, pi in the simplex:
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, log, log1p
 
 from .blocks cimport SOFTMAX, project, softmax_root
 from .types cimport Sum, add
@@ -37,10 +37,10 @@ cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t
     if kind == SOFTMAX:
         for k in range(K):
             pi[k] = exp(z[k] - z[top])
-            total += pi[k]
+            total += pi[k] if k != top else 0.0
         for k in range(K):
-            pi[k] /= total
-        return (z[top] - z[y]) + log(total)
+            pi[k] /= 1.0 + total
+        return (z[top] - z[y]) + log1p(total)  # not log: it may be tiny
     if gamma == 0.0:
         if z[y] >= z[top] + (top != y):  # of several, the slope nearest to zero
             top = y
@@ -59,17 +59,17 @@ cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t
 
 cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ssize_t K
                           ) noexcept nogil:
-    """phi*(pi - e); pi is in the simplex, but for rounding."""
+    """phi*(pi - e), given pi for k != y and 1 - pi_y at y; pi is in the simplex, but for rounding."""
     cdef Py_ssize_t k
     cdef double total = 0.0, sum = 0.0, d, a
     for k in range(K):
-        a = pi[k]
+        a = pi[k] if k != y else 1.0 - pi[k]
         if not -OUTSIDE <= a <= 1.0 + OUTSIDE:
             return INFINITY
         sum += a
         if kind == SOFTMAX:
             if a > 0.0:
-                total += a * log(a)
+                total += a * (log(a) if k != y else log1p(-pi[k]))
         else:
             d = a - (k == y)
             total += 0.5 * gamma * d * d - (a if k != y else 0.0)
@@ -129,7 +129,7 @@ def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double g
             s = weights[i & mask]
             if s != 0.0:
                 for k in range(K):
-                    pi[k] = (k == y[i]) - x[i, k] / s
+                    pi[k] = (x[i, k] if k == y[i] else -x[i, k]) / s
                 add(&sum, s * row_conjugate(kind, &pi[0], y[i], gamma, K))
             else:
                 for k in range(K):

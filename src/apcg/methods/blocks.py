@@ -334,7 +334,7 @@ class BlockRun:
             self._guess_primal(self.estimates[-1])
         est, middle = self.estimates[-1], count // 2
         c = 0.0
-        if est > 0 and math.isfinite(self.estimates[middle - 1]):
+        if est > 0 and 0 < self.estimates[middle - 1] < math.inf:
             c = math.log(self.estimates[middle - 1] / est) / (count - middle)
         wanted = self._wanted()  # 0 if P is
         return (math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf), c
