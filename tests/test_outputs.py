@@ -21,8 +21,10 @@ LOSSES = {
     "squared": losses.Squared(),
     "huber": losses.Huber(0.8),
     "columns": losses.SmoothedHinge(0.5),
+    "logistic": losses.Logistic(),
     "epsilon": losses.EpsilonInsensitive(0.1),
 }
+MARGINS = ("columns", "logistic")
 SMOOTH = [name for name in LOSSES if name not in ("crammer_singer", "epsilon")]
 LAYOUTS = {
     "dense": np.asarray,
@@ -45,7 +47,7 @@ def data(loss, n=60, d=12, K=5, seed=0):
         y = z.argmax(axis=1)
         y[:K] = np.arange(K)
         return X, y
-    return X, np.where(z > 0, 1.0, -1.0) if loss == "columns" else z
+    return X, np.where(z > 0, 1.0, -1.0) if loss in MARGINS else z
 
 
 def problem(loss, penalty="l2", alpha=1e-2, *, weighted=False, layout="dense", seed=0, **rest):
@@ -105,13 +107,13 @@ def test_auto_certifies(loss, penalty, weighted, intercept):
     assert r.dual == pytest.approx(dual(p, X, inside), rel=1e-9)
     assert r.gap <= tol * abs(r.primal)
     if intercept:
-        signed = p.y * r.x if loss == "columns" else r.x
+        signed = p.y * r.x if loss in MARGINS else r.x
         assert np.abs(signed.sum(axis=0)).max() <= 1e-11 * np.abs(r.x).sum()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("method", ["auto", "sdca", "apcg", "afg"])
-@pytest.mark.parametrize("loss", ["softmax", "smoothed", "huber"])
+@pytest.mark.parametrize("method", ["auto", "sdca", "apcg", "afg", "newton"])
+@pytest.mark.parametrize("loss", ["softmax", "smoothed", "huber", "logistic"])
 def test_methods_and_layouts_agree(loss, method, layout):
     p = problem(loss, alpha=0.05, layout=layout)
     exact = solve(problem(loss, alpha=0.05), tol=1e-12, random_state=0, max_epochs=20000)
@@ -198,7 +200,7 @@ def test_the_objective_is_that_of_scikit_learn(name, intercept):
     alpha = 1e-3
     p = ERM(X, y, "multinomial", alpha=alpha, intercept=intercept)
     r = solve(p, tol=1e-9, random_state=0)
-    peer = LogisticRegression(C=1 / (alpha * len(y)), fit_intercept=intercept, tol=1e-6,
+    peer = LogisticRegression(C=1 / (alpha * len(y)), fit_intercept=intercept, tol=1e-9,
                               solver="newton-cg", max_iter=1000).fit(X, y)  # fmt: skip
     assert r.converged
     theirs = p.primal(peer.coef_.T.copy(), peer.intercept_ if intercept else 0.0)
@@ -319,12 +321,30 @@ def test_what_is_wrong_is_said(change, error, words):
         ERM(**given)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_newton_by_factors_and_by_products(monkeypatch, loss, intercept):
+    """Both certify; the second for problems with too many unknowns for a factor."""
+    from apcg.methods import blocks_newton
+
+    p = problem(loss, alpha=1e-3, intercept=intercept, weighted=True, layout="csr")
+    one = solve(p, "newton", tol=1e-8, max_epochs=5000)
+    monkeypatch.setattr(blocks_newton, "applies", lambda *_: False)
+    two = solve(p, "newton", tol=1e-8, max_epochs=5000)
+    assert one.converged, one.status
+    assert two.converged, two.status
+    assert two.epochs > one.epochs
+    assert one.primal == pytest.approx(two.primal, rel=2e-8)
+
+
 def test_methods_that_do_not_fit_say_so():
     p = problem("crammer_singer")
     with pytest.raises(ValueError, match="smooth"):
         solve(p, "afg")
-    with pytest.raises(ValueError, match="for one output"):
+    with pytest.raises(ValueError, match="smooth"):
         solve(p, "newton")
+    with pytest.raises(ValueError, match="for one output"):
+        solve(p, "adaptive")
     with pytest.raises(ValueError, match="shape"):
         solve(p, x0=np.zeros(3))
     with pytest.raises(ValueError, match="dual feasible"):

@@ -102,7 +102,7 @@ def test_the_modes():
     ({"multi_class": "multinomial"}, "is for loss='logistic'"),
     ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "is for loss='hinge'"),
     ({"multi_class": "all"}, "multi_class must be one of"),
-    ({"loss": "logistic", "method": "newton"}, "is for one output"),
+    ({"loss": "logistic", "method": "adaptive"}, "is for one output"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(given, words):
     X, y = load_iris(return_X_y=True)
@@ -208,9 +208,9 @@ def test_the_command(tmp_path, monkeypatch):
     assert np.mean(np.array(predicted, dtype=float) == y[:400]) > 0.95
     shares = json.loads(said("predict", model, file, "--probabilities", "--json")[0])
     assert np.allclose(np.sum(shares["predictions"], axis=1), 1)
-    methods = ("--methods", "auto,sdca,apcg,newton", "--alpha", "1e-2", "--no-plot")
+    methods = ("--methods", "auto,sdca,apcg,newton,adaptive", "--alpha", "1e-2", "--no-plot")
     table, left_out = said("compare", file, *loss, *methods)
-    assert "newton is left out" in left_out
+    assert "adaptive is left out" in left_out
     assert "sdca" in table
     assert "the dual" in said("info", file, *loss)[0]
 

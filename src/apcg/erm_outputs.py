@@ -11,6 +11,7 @@ if y has more than one column.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +49,17 @@ def class_for(cls: type[ERM], y: Any, loss: Any) -> type[ERM]:
     if many and not issubclass(cls, Outputs):
         raise TypeError(f"{cls.__name__} has one output; make the problem with ERM(...).")
     return cls
+
+
+def side_by_side(problems: Sequence[ERM]) -> Outputs:
+    """Problems of one output with the same X, weights, loss and penalty as one: their sum."""
+    first, K = problems[0], len(problems)
+    y = np.ascontiguousarray(np.column_stack([p.y for p in problems]))
+    other = object.__new__(Outputs)
+    other.__dict__.update(first.__getstate__())
+    other.__dict__.update(y=y, K=K, loss=Columns(first.loss))
+    other.g = regulariser_outputs.Entries(first.interval, K)
+    return other
 
 
 class Outputs(ERM):

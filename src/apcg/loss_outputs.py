@@ -23,7 +23,7 @@ from ._validation import Matrix, Vector
 from .loss import Loss
 from .weights import divisor
 
-SOFTMAX, SIMPLEX, COLUMNS = 0, 1, 2
+SOFTMAX, SIMPLEX, COLUMNS, LOGISTIC = 0, 1, 2, 3
 
 
 class OutputsLoss:
@@ -175,16 +175,13 @@ class MulticlassHinge(ClassLoss):
 class Columns(OutputsLoss):
     """sum_k phi(z_k, y_k): a loss of one prediction for each of K outputs, labels (n, K)."""
 
-    kind = COLUMNS
-
     def __init__(self, loss: Loss) -> None:
         if not isinstance(loss, Loss):
             raise TypeError(f"Columns takes a loss of one prediction, an object, got {loss!r}.")
         self.loss = loss
         self.name, self.gamma, self.eta = loss.name, loss.gamma, loss.eta
         self.domain = f"{loss.domain}, each output"
-        if loss.kernel != "interval":
-            self.kind = None  # type: ignore[assignment]
+        self.kind = {"interval": COLUMNS, "logistic": LOGISTIC}.get(loss.kernel)
 
     def __repr__(self) -> str:
         return repr(self.loss)

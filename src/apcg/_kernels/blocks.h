@@ -161,6 +161,102 @@ APCG_CLONES static int apcg_softmax_root(double *theta, double *pi, const double
     return 0;
 }
 
+/* ---- logistic losses, one for each column --------------------------------------------------- */
+
+APCG_INLINE apcg_v4 apcg_sigmoid4(apcg_v4 t) {
+    apcg_v4 down = APCG_IF(t > 0.0, -t, t); /* -|t| */
+    down = APCG_IF(down > APCG_FLOOR, down, APCG_ALL(APCG_FLOOR));
+    const apcg_v4 e = apcg_exp4(down), s = 1.0 / (1.0 + e);
+    return APCG_IF(t > 0.0, s, e * s);
+}
+
+/* the part of the gap of one row, of margins m and dual numbers a: the sum of the divergences of
+ * (a, 1 - a) from (p, 1 - p), p = sigmoid(-m), as in apcg_distance */
+APCG_CLONES static double apcg_bernoulli(const double *m, const double *a, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 margin = APCG_AT(m, k), p = apcg_sigmoid4(-margin);
+        apcg_v4 x = APCG_AT(a, k);
+        x = APCG_IF(x > 0.0, x, APCG_ALL(0.0));
+        x = APCG_IF(x < 1.0, x, APCG_ALL(1.0));
+        const apcg_v4 d2 = (x - p) * (x - p), part = d2 / (x + p) + d2 / (2.0 - x - p);
+        sum += APCG_IF((x != 0.0) | (margin != 0.0), part, APCG_ALL(0.0)); /* not pads */
+    }
+    return APCG_SUM(sum);
+}
+
+/* a = sigmoid(eta) with eta + rho a = b, each column by itself, rho >= 0: Newton's method from the
+ * guess eta, in the interval [b - rho, b] where the root is; a change below `enough` is the last. */
+APCG_CLONES static void apcg_logistic_root(double *eta, double *a, const double *b, double rho,
+                                           double enough, ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 goal = APCG_AT(b, k);
+        apcg_v4 low = goal - rho, high = goal, t = APCG_AT(eta, k), s;
+        t = APCG_IF(t > low, t, low);
+        t = APCG_IF(t < high, t, high);
+        s = apcg_sigmoid4(t);
+        for (int round = 0; round < 60; round++) {
+            const apcg_v4 f = t + rho * s - goal;
+            apcg_v4 to = t - f / (1.0 + rho * s * (1.0 - s));
+            low = APCG_IF(f < 0.0, t, low);
+            high = APCG_IF(f > 0.0, t, high);
+            to = APCG_IF((to >= low) & (to <= high), to, 0.5 * (low + high));
+            apcg_v4 d = to - t;
+            d = APCG_IF(d < 0.0, -d, d);
+            t = to;
+            s = apcg_sigmoid4(t);
+            if (fmax(fmax(d[0], d[1]), fmax(d[2], d[3])) < enough) break;
+        }
+        APCG_PUT(eta, k) = t;
+        APCG_PUT(a, k) = s;
+    }
+}
+
+/* ---- a step with momentum, before and after its prox ----------------------------------------- */
+
+/* z += q + half p, y = v + half u, c = v - half u */
+APCG_CLONES static void apcg_before(const double *p, const double *q, const double *u,
+                                    const double *v, double half, double *z, double *y, double *c,
+                                    ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 a = half * APCG_AT(u, k), b = APCG_AT(v, k);
+        APCG_PUT(z, k) += APCG_AT(q, k) + half * APCG_AT(p, k);
+        APCG_PUT(y, k) = b + a;
+        APCG_PUT(c, k) = b - a;
+    }
+}
+
+/* z += L c - gamma y */
+APCG_CLONES static void apcg_centre(const double *y, const double *c, double L, double gamma,
+                                    double *z, ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4)
+        APCG_PUT(z, k) += L * APCG_AT(c, k) - gamma * APCG_AT(y, k);
+}
+
+/* With h = new - c: u += a h, v += b h; du, dv become what the rows of W get (times weight, labels
+ * if not NULL, scale), pb and qb what intercepts get. Returns whether h is not zero. */
+APCG_CLONES static int apcg_after(const double *new, const double *c, double a, double b,
+                                  double weight, const double *labels, double border, double scale,
+                                  double *u, double *v, double *pb, double *qb, double *du,
+                                  double *dv, ptrdiff_t size) {
+    apcg_i4 any = {0, 0, 0, 0};
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 h = APCG_AT(new, k) - APCG_AT(c, k);
+        const apcg_v4 first = a * h, second = b * h;
+        any |= h != 0.0;
+        APCG_PUT(u, k) += first;
+        APCG_PUT(v, k) += second;
+        apcg_v4 factor = APCG_ALL(weight);
+        if (labels) factor *= APCG_AT(labels, k);
+        const apcg_v4 p = first * factor, q = second * factor;
+        APCG_PUT(pb, k) += border * p;
+        APCG_PUT(qb, k) += border * q;
+        APCG_PUT(du, k) = scale * p;
+        APCG_PUT(dv, k) = scale * q;
+    }
+    return (any[0] | any[1] | any[2] | any[3]) != 0;
+}
+
 /* sum x log x over the entries that are positive (pads are 0) */
 APCG_CLONES static double apcg_entropy(const double *x, ptrdiff_t size) {
     apcg_v4 sum = APCG_ALL(0.0);

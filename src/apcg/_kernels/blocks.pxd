@@ -9,6 +9,16 @@ cdef extern from "blocks.h" nogil:
     double divergence "apcg_divergence"(const double *z, const double *p, double lse,
                                         const double *pi, const double *theta, Py_ssize_t size)
     double distance "apcg_distance"(const double *p, const double *pi, Py_ssize_t size)
+    double bernoulli "apcg_bernoulli"(const double *m, const double *a, Py_ssize_t size)
+    void logistic_root "apcg_logistic_root"(double *eta, double *a, const double *b, double rho,
+                                            double enough, Py_ssize_t size)
+    void before "apcg_before"(const double *p, const double *q, const double *u, const double *v,
+                              double half, double *z, double *y, double *c, Py_ssize_t size)
+    void centre "apcg_centre"(const double *y, const double *c, double L, double gamma, double *z,
+                              Py_ssize_t size)
+    bint after "apcg_after"(const double *new, const double *c, double a, double b, double weight,
+                            const double *labels, double border, double scale, double *u, double *v,
+                            double *pb, double *qb, double *du, double *dv, Py_ssize_t size)
     int softmax_root_near "apcg_softmax_root"(double *theta, double *pi, const double *b, double rho,
                                               double enough, Py_ssize_t size)
 
@@ -16,6 +26,7 @@ cdef enum Kind:
     SOFTMAX = 0   # pi in the simplex, sum pi log pi
     SIMPLEX = 1   # pi in the simplex, -(1 - pi_y) + (gamma/2)|pi - e|^2
     COLUMNS = 2   # each output by itself, a loss of the interval family
+    LOGISTIC = 3  # each output by itself, the logistic loss
 
 
 cdef class Blocks:
@@ -29,7 +40,7 @@ cdef class Blocks:
 
 
 cdef class Count:
-    cdef public double est, high, greatest
+    cdef public double est, high
     cdef public long long work, solved, rescued
 
 
@@ -74,20 +85,32 @@ cdef inline double column_part(double m, double a, const double *theta) noexcept
     return (p - a) * (theta[0] - m - 0.5 * theta[2] * (p + a)) - theta[1] * (fabs(p) - fabs(a))
 
 
-cdef inline double violation(const double *A, const double *pi, double gamma, Py_ssize_t K,
-                             double *lead) noexcept nogil:
-    """By how much the slopes G = A - gamma pi of classes could be traded; at a vertex, its lead."""
-    cdef Py_ssize_t k
-    cdef double top = -INFINITY, least = INFINITY, other = -INFINITY, G, own = -INFINITY
-    cdef bint vertex = False
+cdef inline double lead_at_vertex(const double *A, const double *pi, double gamma, Py_ssize_t K
+                                  ) noexcept nogil:
+    """At a vertex, by how much its slope A - gamma is above the others, at rest if it is; else -1."""
+    cdef Py_ssize_t k, at = -1
+    cdef double other = -INFINITY
     for k in range(K):
-        G = A[k] - gamma * pi[k]
-        top = G if G > top else top
-        if pi[k] > 0.0 and G < least:
-            least = G
         if pi[k] == 1.0:
-            vertex, own = True, G
-        elif G > other:
-            other = G
-    lead[0] = own - other if vertex else -INFINITY
-    return top - least
+            at = k
+        elif A[k] > other:
+            other = A[k]
+        if pi[k] != 0.0 and pi[k] != 1.0:
+            return -1.0
+    if at < 0:
+        return -1.0
+    return A[at] - gamma - other
+
+
+cdef inline int few_changed(const double *h, Py_ssize_t K, Py_ssize_t size, int *which
+                            ) noexcept nogil:
+    """How many classes have changed, and which, if they are few; else -1."""
+    cdef Py_ssize_t k
+    cdef int count = 0
+    for k in range(K):
+        if h[k] != 0.0:
+            if 3 * (count + 1) > size or count == 16:
+                return -1
+            which[count] = <int> k
+            count += 1
+    return count

@@ -41,7 +41,6 @@ class Blocks:
 class Count:
     est: float
     high: float
-    greatest: float
     work: int
     solved: int
     rescued: int

@@ -16,7 +16,7 @@ with A = z + 1 - e + gamma e. K is padded to a multiple of four. `blocks.h` and 
 inner loops, `blocks_momentum` the sweep with momentum.
 """
 
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, log, sqrt
 
 from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
@@ -26,7 +26,8 @@ from .types cimport index_t, value_t
 cdef class Blocks:
     """The problem without the numbers of A.
 
-    kind     0 softmax, 1 Crammer-Singer and its smoothed form, 2 a sum over outputs
+    kind     0 softmax, 1 Crammer-Singer and its smoothed form, 2 a sum over outputs of a loss of the
+             interval family, 3 of the logistic loss
     K        outputs;  labels  0..K-1, or empty;  targets  (n, padded K) of a sum over outputs
     weights  s, or one number for all;  q  q_i
     theta    of the interval family, for a sum over outputs
@@ -49,17 +50,17 @@ cdef class Count:
     """What a sweep goes by and what it finds.
 
     est    the sum over rows of their parts of the gap;  work  nonzeros stepped on, one for each row
-    high   a row at a vertex by more than this is dropped;  greatest  the largest violation seen
+    high   a row at a vertex by more than this times sqrt(q_i) is dropped
     solved, rescued   steps of the softmax by Newton's method from the last answer, and without it
     """
 
     def __init__(self):
-        self.est, self.high, self.greatest = 0.0, INFINITY, 0.0
+        self.est, self.high = 0.0, INFINITY
         self.work = self.solved = self.rescued = 0
 
 
 cdef class PlainState:
-    """Without momentum: x (n, size), log x (softmax only), W (features, size), b, room (4, size).
+    """Without momentum: x (n, size), log x (softmax) or logit x (logistic), W (features, size), b, room (4, size).
 
     moved  the sum of |change of x_i|^2 over the steps on row i;  part  its part of the gap, when seen
     """
@@ -166,20 +167,6 @@ cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcep
 
 # ---- the sweep without momentum -----------------------------------------------------------------------
 
-cdef inline bint update_few(const double *h, Py_ssize_t K, Py_ssize_t size, int *which, int *count
-                            ) noexcept nogil:
-    """Whether few classes have changed, and which: then the others are not touched."""
-    cdef Py_ssize_t k
-    count[0] = 0
-    for k in range(K):
-        if h[k] != 0.0:
-            if 3 * (count[0] + 1) > size or count[0] == 16:
-                return False
-            which[count[0]] = <int> k
-            count[0] += 1
-    return True
-
-
 cdef void plain_rows(Products use, const void *data, const void *columns, const Py_ssize_t *bounds,
                      Py_ssize_t value_size, Py_ssize_t index_size, Blocks blocks, PlainState state,
                      Count count, Py_ssize_t *keep, Py_ssize_t number) noexcept nogil:
@@ -198,8 +185,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef double *new = &state.room[3, 0]
     cdef double *x
     cdef double *theta = NULL
-    cdef double gamma = blocks.gamma, weight, q, lse, lead, worst, change, largest
-    cdef double sign = 1.0 if kind == COLUMNS else -1.0
+    cdef double gamma = blocks.gamma, weight, q, lse, lead, change, largest
+    cdef double sign = 1.0 if kind >= COLUMNS else -1.0
     cdef double some[16]
     for at in range(number):
         i = keep[at]
@@ -222,9 +209,15 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             complete(z, K, size)
             lse = softmax(z, p, size)
             state.part[i] = divergence(z, p, lse, x, theta, size)
-            for k in range(size):
-                new[k] = x[k]
-                z[k] += q * x[k]
+            if q < 1.0:  # softmax(z) is nearer to the answer than pi_i
+                for k in range(size):
+                    theta[k] = z[k] - lse if z[k] - lse > -345.0 else -345.0
+                    new[k] = p[k]
+                    z[k] += q * x[k]
+            else:
+                for k in range(size):
+                    new[k] = x[k]
+                    z[k] += q * x[k]
             if softmax_root_near(theta, new, z, q, blocks.enough, size):
                 count.solved += 1
             else:
@@ -235,17 +228,26 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             for k in range(K):
                 z[k] += 1.0
             z[label] += gamma - 1.0
-            worst = violation(z, x, gamma, K, &lead)
+            lead = lead_at_vertex(z, x, gamma, K)
             if lead >= 0.0:
                 state.part[i] = 0.0
-                if lead > count.high:
+                if lead > count.high * sqrt(q):
                     keep[at] = ~i
                 continue
-            count.greatest = worst if worst > count.greatest else count.greatest
             state.part[i] = simplex_part(z, x, gamma, p, K)
             for k in range(K):
                 z[k] += q * x[k]
             project(z, q + gamma, new, K)
+        elif kind == LOGISTIC:
+            theta = &state.theta[i, 0]
+            for k in range(size):
+                z[k] *= blocks.targets[i, k]
+            state.part[i] = bernoulli(z, x, size)
+            for k in range(K):
+                z[k] = q * x[k] - z[k]
+            for k in range(K, size):
+                z[k] = 0.5 * q
+            logistic_root(theta, new, z, q, blocks.enough, size)
         else:
             change = 1.0 / (q + gamma) if q + gamma > 1e-100 else 1e100
             state.part[i] = 0.0
@@ -259,7 +261,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             h[k] = new[k] - x[k]
             largest += h[k] * h[k]
             x[k] = new[k]
-            if kind == COLUMNS and blocks.margin:
+            if kind >= COLUMNS and blocks.margin:
                 h[k] *= blocks.targets[i, k]
             h[k] *= sign * weight
             intercept[k] += blocks.border * h[k]
@@ -269,7 +271,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         if largest == 0.0:
             continue
         state.moved[i] += largest
-        if kind != SOFTMAX and update_few(h, K, size, which, &changed):
+        changed = few_changed(h, K, size, which) if kind == SIMPLEX or kind == COLUMNS else -1
+        if changed >= 0:
             for k in range(changed):
                 some[k] = h[which[k]]
             use.few(row, own, m, W, size, which, changed, some)

@@ -48,3 +48,13 @@ def momentum_sweep(
     last: _Index,
     bounds: _Index,
 ) -> None: ...
+def take_inside(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    blocks: Blocks,
+    state: MomentumState,
+    last: _Matrix,
+    out: _Matrix,
+    moved: _Vector,
+) -> None: ...

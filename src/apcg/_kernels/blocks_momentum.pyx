@@ -12,17 +12,27 @@ theorem. A row settles if z_i has come to a vertex and x_i is near: both are put
 does not fall by it.
 """
 
-from libc.math cimport fabs
+from libc.math cimport fabs, sqrt
+from libc.string cimport memcpy
 
-from .blocks cimport (COLUMNS, SIMPLEX, SOFTMAX, Blocks, Count, column_part, complete, distance,
-                      project, simplex_part, softmax, softmax_root, softmax_root_near, violation)
+from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, after, before, bernoulli,
+                      centre, column_part, complete, distance, few_changed, lead_at_vertex, logistic_root, project,
+                      simplex_part, softmax, softmax_root, softmax_root_near)
 from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
 from .types cimport index_t, value_t
 
 
+cdef extern from *:
+    """
+    /* x may be outside its domain by so much: what rounding makes of sums of K numbers. */
+    #define APCG_OUTSIDE 1e-12
+    """
+    const double OUTSIDE "APCG_OUTSIDE"
+
+
 cdef class MomentumState:
-    """With momentum: u, v (n, size), the last z and its logarithm (softmax only), the rows
+    """With momentum: u, v (n, size), the last z (softmax) and its logarithm (or logit, logistic), the rows
     (features, 2 size) of p and q, pb, qb of the intercepts, room (6, size).
 
     s, root = sqrt(mu), N steps a sweep; settle: how near x must be to a vertex that z is at.
@@ -77,9 +87,12 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
     cdef double *u
     cdef double *v
     cdef double gamma = blocks.gamma, weight, q, kappa, L, rho, lead, worst, half, largest, t
-    cdef double sign = 1.0 if kind == COLUMNS else -1.0, s = state.s, alpha = state.root / state.N
+    cdef double sign = 1.0 if kind >= COLUMNS else -1.0, s = state.s, alpha = state.root / state.N
     cdef double fall = (1.0 - alpha) / (1.0 + alpha)
-    cdef bint at_vertex
+    cdef bint at_vertex, signed = kind >= COLUMNS and blocks.margin
+    cdef int changed
+    cdef int which[32]
+    cdef double some[32]
     for at in range(number):
         i = keep[at]
         if i < 0:
@@ -99,10 +112,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
         kappa = state.root / visits[at]
         L = kappa * (q + gamma)
         at_vertex = False
-        for k in range(size):
-            z[k] += qb[k] + half * pb[k]
-            y[k] = v[k] + half * u[k]
-            c[k] = v[k] - half * u[k]
+        before(pb, qb, u, v, half, z, y, c, size)
         if kind == SOFTMAX:
             complete(z, K, size)
             if last[at]:
@@ -111,20 +121,17 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             rho = L - gamma
             if rho < 0.0:
                 rho, L = 0.0, gamma
-            for k in range(size):
-                z[k] += L * c[k] - gamma * y[k]
+            centre(y, c, L, gamma, z, size)
             if rho == 0.0:
                 softmax(z, new, size)
             else:
-                for k in range(size):
-                    new[k] = state.near[i, k]
+                memcpy(new, &state.near[i, 0], size * sizeof(double))
                 if softmax_root_near(&state.theta[i, 0], new, z, rho, blocks.enough, size):
                     count.solved += 1
                 else:
                     softmax_root(&state.theta[i, 0], new, z, rho, blocks.enough, K, size)
                     count.rescued += 1
-                for k in range(size):
-                    state.near[i, k] = new[k]
+                memcpy(&state.near[i, 0], new, size * sizeof(double))
         elif kind == SIMPLEX:
             label = blocks.labels[i]
             for k in range(K):
@@ -133,12 +140,12 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             largest = 0.0
             for k in range(K):
                 largest = fabs(u[k]) if fabs(u[k]) > largest else largest
-            worst = violation(z, y, gamma, K, &lead)
-            if lead >= 0.0 and largest == 0.0:
-                if lead > count.high:
-                    keep[at] = ~i
-                continue
-            count.greatest = worst if worst > count.greatest else count.greatest
+            if largest == 0.0:
+                lead = lead_at_vertex(z, y, gamma, K)
+                if lead >= 0.0:
+                    if lead > count.high * sqrt(q):
+                        keep[at] = ~i
+                    continue
             if last[at]:
                 for k in range(K):
                     dv[k] = y[k] if y[k] > 0.0 else 0.0
@@ -147,6 +154,21 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
                 du[k] = z[k] + L * c[k] - gamma * y[k]
             project(du, L, new, K)
             at_vertex = settles(z, y, new, q + gamma, gamma, state.settle, K)
+        elif kind == LOGISTIC:
+            for k in range(size):
+                z[k] *= blocks.targets[i, k]
+            if last[at]:
+                count.est += weight * bernoulli(z, y, size)
+            rho = L - gamma
+            if rho < 0.0:
+                rho, L = 0.0, gamma
+            for k in range(K):
+                z[k] = L * c[k] - gamma * y[k] - z[k]
+            for k in range(K, size):
+                z[k] = 0.5 * rho
+            logistic_root(&state.theta[i, 0], new, z, rho, blocks.enough, size)
+            for k in range(K, size):
+                new[k] = 0.0
         else:
             t = 1.0 / L if L > 1e-100 else 1e100
             for k in range(K):
@@ -155,30 +177,26 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
                     worst = min(max(y[k], blocks.theta[3]), blocks.theta[4])
                     count.est += weight * column_part(lead, worst, &blocks.theta[0])
                 new[k] = interval_dual_prox(c[k] - t * (lead + gamma * y[k]), t, &blocks.theta[0])
-        largest = 0.0
-        for k in range(K):
-            if at_vertex:
-                du[k], dv[k] = -u[k], new[k] - v[k]
+        if at_vertex:
+            for k in range(K):
+                t = -weight
+                du[k], dv[k] = -t * u[k], t * (new[k] - v[k])
                 u[k], v[k] = 0.0, new[k]
-                largest = 1.0
-            else:
-                t = new[k] - c[k]
-                largest = fabs(t) if fabs(t) > largest else largest
-                du[k], dv[k] = (kappa - 1.0) / s * t, 0.5 * (1.0 + kappa) * t
-                u[k] += du[k]
-                v[k] += dv[k]
-            t = sign * weight
-            if kind == COLUMNS and blocks.margin:
-                t *= blocks.targets[i, k]
-            du[k] *= t
-            dv[k] *= t
-            pb[k] += blocks.border * du[k]
-            qb[k] += blocks.border * dv[k]
-            du[k] *= blocks.scale
-            dv[k] *= blocks.scale
-        for k in range(K, size):
-            du[k] = dv[k] = 0.0
-        if largest > 0.0:
+                pb[k] += blocks.border * du[k]
+                qb[k] += blocks.border * dv[k]
+                du[k] *= blocks.scale
+                dv[k] *= blocks.scale
+        elif not after(new, c, (kappa - 1.0) / s, 0.5 * (1.0 + kappa), sign * weight,
+                       &blocks.targets[i, 0] if signed else NULL, blocks.border, blocks.scale,
+                       u, v, pb, qb, du, dv, size):
+            continue
+        changed = few_changed(dv, K, size, which) if kind == SIMPLEX and not at_vertex else -1
+        if changed >= 0:
+            for k in range(changed):
+                some[k], some[changed + k] = du[which[k]], dv[which[k]]
+                which[changed + k] = which[k] + <int> size
+            use.few(row, own, m, pq, 2 * size, which, 2 * changed, some)
+        else:
             use.add2(row, own, m, pq, size, du, dv)
     state.s = s
 
@@ -206,3 +224,68 @@ def momentum_sweep(const value_t[::1] data, const index_t[::1] indices, const in
         momentum_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
                       sizeof(index_t), blocks, state, count, &keep[0], &visits[0], &last[0],
                       keep.shape[0])
+
+
+cdef bint bring_inside(const double *x, double *out, int kind, double low, double high,
+                       Py_ssize_t K) noexcept nogil:
+    """out = x, or the point of the domain next to it: max(x, 0)/sum or clipped; whether it is x."""
+    cdef Py_ssize_t k
+    cdef double sum = 0.0
+    cdef bint inside = True
+    for k in range(K):
+        out[k] = x[k]
+        if x[k] < low or x[k] > high:
+            inside &= low - OUTSIDE <= x[k] <= high + OUTSIDE
+            out[k] = low if x[k] < low else high
+        sum += out[k]
+    if kind >= COLUMNS:
+        return inside
+    for k in range(K):
+        out[k] /= sum
+    return inside and fabs(sum - 1.0) <= OUTSIDE
+
+
+def take_inside(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                Blocks blocks, MomentumState state, const double[:, ::1] last, double[:, ::1] out,
+                double[::1] moved):
+    """out = x, brought into its domain, and v with it; moved_i = |out_i - last_i|.
+
+    Momentum takes x out of its domain by a little. The rows of W are changed for the x that were
+    outside by more than rounding.
+    """
+    cdef Py_ssize_t i, k, first, m = blocks.features, size = blocks.size, K = blocks.K
+    cdef Py_ssize_t mask = -1 if blocks.weights.shape[0] > 1 else 0
+    cdef bint dense = indptr.shape[0] == 0
+    cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
+    cdef double *x = &state.room[0, 0]
+    cdef double *none = &state.room[4, 0]
+    cdef double *change = &state.room[5, 0]
+    cdef double half = 0.5 * state.s, far, t, low = 0.0, high = 1.0
+    if blocks.kind == COLUMNS:
+        low, high = blocks.theta[3], blocks.theta[4]
+    with nogil:
+        for k in range(size):
+            none[k] = change[k] = 0.0
+        for i in range(state.v.shape[0]):
+            far = 0.0
+            for k in range(K):
+                x[k] = state.v[i, k] + half * state.u[i, k]
+            if not bring_inside(x, &out[i, 0], blocks.kind, low, high, K):
+                for k in range(K):
+                    t = out[i, k] - x[k]
+                    state.v[i, k] += t
+                    t *= blocks.weights[i & mask] * (1.0 if blocks.kind >= COLUMNS else -1.0)
+                    if blocks.kind >= COLUMNS and blocks.margin:
+                        t *= blocks.targets[i, k]
+                    state.qb[k] += blocks.border * t
+                    change[k] = blocks.scale * t
+                if dense:
+                    use.add2(&data[i * m], NULL, m, &state.pq[0, 0], size, none, change)
+                elif indptr[i + 1] > indptr[i]:
+                    first = indptr[i]
+                    use.add2(&data[first], &indices[first], indptr[i + 1] - first, &state.pq[0, 0],
+                             size, none, change)
+            for k in range(K):
+                t = out[i, k] - last[i, k]
+                far += t * t
+            moved[i] = sqrt(far)

@@ -8,6 +8,8 @@ cdef extern from "many.h" nogil:
                      double half, double threshold, double factor, double *z) noexcept nogil
         void (*add1)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t size,
                      const double *du, const double *dv) noexcept nogil
+        void (*sum1)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t size,
+                     const double *du, const double *dv) noexcept nogil
         void (*add2)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t size,
                      const double *du, const double *dv) noexcept nogil
         void (*few)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t stride,

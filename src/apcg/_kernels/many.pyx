@@ -7,6 +7,7 @@ four: pads are columns of zeros. `many.h` has the inner loops.
 from .types cimport index_t, value_t
 
 cdef extern from "many.h" nogil:
+    void fetch "APCG_FETCH"(const void *address)
     Products _products_for "apcg_products_for"(size_t value, size_t index, bint dense)
 
 
@@ -31,11 +32,46 @@ def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
             if zero:
                 continue
             if dense:
-                use.add1(&data[i * m], NULL, m, &out[0, 0], size, &x[i, 0], &x[i, 0])
+                use.sum1(&data[i * m], NULL, m, &out[0, 0], size, &x[i, 0], &x[i, 0])
             elif indptr[i + 1] > indptr[i]:
                 first = indptr[i]
-                use.add1(&data[first], &indices[first], indptr[i + 1] - first, &out[0, 0], size,
+                use.sum1(&data[first], &indices[first], indptr[i + 1] - first, &out[0, 0], size,
                          &x[i, 0], &x[i, 0])
+
+
+def dot_labels(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+               const int[::1] labels, const double[::1] amounts, const double[::1] share,
+               double[:, ::1] out):
+    """out = sum_i A_i c_i (e_i - share)', e_i the unit vector of label i; out is zero before.
+
+    `amounts` are c, or one number for all. Only one column for each number of A, and then a pass
+    over `out`.
+    """
+    cdef Py_ssize_t i, j, k, t, size = out.shape[1], m = out.shape[0], begin, end
+    cdef Py_ssize_t mask = -1 if amounts.shape[0] > 1 else 0
+    cdef bint dense = indptr.shape[0] == 0
+    cdef double c, total
+    if data.shape[0] == 0:
+        return
+    with nogil:
+        for i in range(labels.shape[0]):
+            c, k = amounts[i & mask], labels[i]
+            if dense:
+                for j in range(m):
+                    out[j, k] += c * data[i * m + j]
+                continue
+            begin, end = indptr[i], indptr[i + 1]
+            for t in range(begin, end):
+                if t + 16 < end:
+                    fetch(&out[indices[t + 16], k])
+                out[indices[t], k] += c * data[t]
+        for j in range(m):
+            total = 0.0
+            for k in range(size):
+                total += out[j, k]
+            if total != 0.0:
+                for k in range(size):
+                    out[j, k] -= total * share[k]
 
 
 def tdot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

@@ -10,7 +10,7 @@ e - pi, pi in the simplex:
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, log, log1p
 
 from .blocks cimport SOFTMAX, project, softmax_root
 from .types cimport Sum, add
@@ -58,10 +58,10 @@ cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t
     if kind == SOFTMAX:
         for k in range(K):
             pi[k] = exp(z[k] - z[top])
-            total += pi[k]
+            total += pi[k] if k != top else 0.0
         for k in range(K):
-            pi[k] /= total
-        return (z[top] - z[y]) + log(total)
+            pi[k] /= 1.0 + total
+        return (z[top] - z[y]) + log1p(total)  # not log: it may be tiny
     if gamma == 0.0:
         if z[y] >= z[top] + (top != y):  # of several, the slope nearest to zero
             top = y
@@ -80,18 +80,18 @@ cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t
 
 cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ssize_t K
                           ) noexcept nogil:
-    """phi*(pi - e); pi is in the simplex, but for rounding."""
+    """phi*(pi - e), given pi for k != y and 1 - pi_y at y; pi is in the simplex, but for rounding."""
     cdef Py_ssize_t k
     cdef double total = 0.0, sum = 0.0, d, a
     cdef double slack = 8.9e-16 * (K + 8)  # what rounding makes of sums of K numbers
     for k in range(K):
-        a = pi[k]
+        a = pi[k] if k != y else 1.0 - pi[k]
         if not -slack <= a <= 1.0 + slack:
             return INFINITY
         sum += a
         if kind == SOFTMAX:
             if a > 0.0:
-                total += a * log(a)
+                total += a * (log(a) if k != y else log1p(-pi[k]))
         else:
             d = a - (k == y)
             total += 0.5 * gamma * d * d - (a if k != y else 0.0)
@@ -172,7 +172,7 @@ def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double g
             s = weights[i & mask]
             if s != 0.0:
                 for k in range(K):
-                    pi[k] = (k == y[i]) - x[i, k] / s
+                    pi[k] = (x[i, k] if k == y[i] else -x[i, k]) / s
                 add(&sum, s * row_conjugate(kind, &pi[0], y[i], gamma, K))
             else:
                 for k in range(K):
@@ -248,35 +248,7 @@ def dual(const double[:, ::1] pi, const int[::1] y, const double[::1] weights, d
             dual_row(&pi[i, 0], y[i], weights[i & mask], K, &out[i, 0])
 
 
-# ---- what surrounds a sweep with momentum ---------------------------------------------------------
-
-def point(const double[:, ::1] u, const double[:, ::1] v, double s, const double[:, ::1] last,
-          double[:, ::1] out, double[::1] moved, bint simplex, Py_ssize_t K):
-    """out = v + s u/2, brought into the simplex if so; moved_i = |out_i - last_i|.
-
-    Returns how many entries were outside, by more than rounding.
-    """
-    cdef Py_ssize_t i, k, outside = 0
-    cdef double half = 0.5 * s, sum, x, d, far
-    with nogil:
-        for i in range(v.shape[0]):
-            sum = far = 0.0
-            for k in range(K):
-                x = v[i, k] + half * u[i, k]
-                if simplex and x < 0.0:
-                    outside += x < -OUTSIDE
-                    x = 0.0
-                out[i, k] = x
-                sum += x
-                d = x - last[i, k]
-                far += d * d
-            moved[i] = sqrt(far)
-            if simplex and sum > 0.0:
-                outside += fabs(sum - 1.0) > OUTSIDE
-                for k in range(K):
-                    out[i, k] /= sum
-    return outside
-
+# ---- values of a point of the sweeps ---------------------------------------------------------------
 
 def entropies(const double[:, ::1] pi, const double[::1] weights):
     """sum_i s_i sum_k pi_ik log pi_ik, with pads of 0"""

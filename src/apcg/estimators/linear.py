@@ -21,6 +21,7 @@ from .. import losses
 from .._solve import solve
 from .._validation import Vector
 from ..erm import ERM
+from ..methods import side_by_side
 from ..points import Start
 from ..result import Solution
 from .progress import CallbackSupportMixin, Task
@@ -109,11 +110,21 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         if len(plan.problems) == 1:
             return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
         seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
+        solve_each = _solve
+        if self._shares(plan, starts, task):
+            together = side_by_side.sweep(plan.problems, self.tol, options["max_epochs"], rng)
+            solve_each = partial(_go_on, together)
+            starts = range(len(plan.problems))
         calls = [
-            partial(_solve, p, start, seed, t, None, options)
+            partial(solve_each, p, start, seed, t, None, options)
             for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
         ]
         return in_threads(calls, getattr(self, "n_jobs", None))
+
+    def _shares(self, plan: Plan, starts: Sequence[Any], task: Task) -> bool:
+        """Whether the first sweeps are for all problems at once, if nobody watches each."""
+        cold = all(start is None for start in starts)
+        return self.method == "auto" and cold and not task and side_by_side.pays(plan.problems)
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""
@@ -189,6 +200,25 @@ def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
     if x is None or x.shape[0] != problem.n_samples:
         x = problem.loss.dual_of(problem.samples.tdot(w) + b, problem.y, problem.weights)
     return Start(problem.into_domain(x), w, b if problem.intercept else 0.0)
+
+
+def _go_on(
+    together: side_by_side.Together,
+    problem: ERM,
+    k: int,
+    seed: Any,
+    task: Task,
+    describe: Any,
+    options: Any,
+) -> Solution:
+    """The answer that was found together with the others, or one from there."""
+    done = together.solution(k, options["tol"])
+    if done is not None:
+        return done
+    left = options | {"max_epochs": max(options["max_epochs"] - together.passes, 0)}
+    answer = _solve(problem, together.starts[k], seed, task, describe, left)
+    answer.epochs += together.passes
+    return answer
 
 
 def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:

@@ -16,7 +16,7 @@ import numpy as np
 from .._kernels import blocks as kernel
 from .._kernels import outputs
 from .._validation import Index, Matrix, Vector
-from ..loss_outputs import SOFTMAX
+from ..loss_outputs import LOGISTIC, SOFTMAX
 from ..points import Certificate, Point, Start
 from .base import Budget, Target, Work
 from .blocks_momentum import Momentum
@@ -43,10 +43,11 @@ class PlainBlocks:
         theta = np.empty((1, 1))
         if setup.kind == SOFTMAX:
             theta = np.log(np.maximum(x, 1e-150))
+        elif setup.kind == LOGISTIC:
+            theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
         intercepts = np.zeros(setup.size)
         intercepts[: setup.K] = b
-        dual = setup.x(x)
-        W = setup.rows(dual) if dual.any() else np.zeros((setup.problem.d, setup.size))
+        W = setup.first_rows(x, at)
         moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
         self.state = kernel.PlainState(x, theta, W, intercepts, moved, part, room)
         self._L = np.sqrt(setup.problem.weights * (setup.q + setup.problem.loss.gamma))
@@ -129,6 +130,8 @@ class BlockRun:
         self._sure = False
         self._since_look = 0
         self._optimism = 1.0
+        #: whether to return, too, when too many plain sweeps are left
+        self.impatient = False
         #: a look is wanted, and none has failed yet
         self._confident = False
         #: how far b moved in the last two sweeps
@@ -170,6 +173,8 @@ class BlockRun:
             looked = self._confident = self._look_pays()
             if not looked:
                 self._maybe_accelerate()
+                if self.impatient and self.sweeps_left()[0] > self.tuning.patience:
+                    break
         return Work(int(passes))
 
     def point(self) -> Point:
@@ -197,9 +202,7 @@ class BlockRun:
         found, est = certificate.gap, self.estimates[-1]
         self._optimism = min(max(found / est, 1.0), 100.0) if est > 0 else 1.0
         if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
-            self._open()
-            self._optimism = 1.0
-            self.estimates[-1] = math.inf
+            self._bring_back(certificate.z)
 
     # ---- sweeps ---------------------------------------------------------------------------------
 
@@ -212,20 +215,53 @@ class BlockRun:
         size = rows[0].size
         work = int(setup.work * setup.K * (size / setup.all.size))
         pieces = 1 + work // self.tuning.call
-        count.est, count.greatest, whole = 0.0, 0.0, True
+        count.est, whole = 0.0, True
         for k in range(pieces):
             part = slice(k * size // pieces, (k + 1) * size // pieces)
             self.sweeps.call(tuple(np.ascontiguousarray(a[part]) for a in rows), count)
             if budget.expired and k + 1 < pieces:
                 whole = False
                 break
+        self._drop(~rows[0][rows[0] < 0])
         before = self.sweeps.b
         self.sweeps.after()
         self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
         if whole:
             self.estimates.append(self.sweeps.estimate(count))
+            self._set_threshold()
         return whole
+
+    def _set_threshold(self) -> None:
+        """How far above the others a vertex must be for its row to be dropped in the next sweep.
+
+        |W - W*|^2 <= 2 gap/sigma bounds by how much the slopes of a row differ from those at the
+        optimum: 2 sqrt(q_i n gap). A part of that does, since W - W* is along few of the a_i.
+        """
+        gap = self.estimates[-1]
+        self.count.high = math.inf
+        if "shrinking" not in self.without and gap <= self.tuning.drop_from * self.primal:
+            self.count.high = self.tuning.drop * math.sqrt(max(gap, 0.0) * self.setup.problem.n)
+
+    def _drop(self, rows: Index) -> None:
+        if rows.size:
+            kept = np.ones(self.setup.problem.n_samples, dtype=bool)
+            kept[rows] = False
+            self.keep = self.keep[kept[self.keep]]
+
+    def _bring_back(self, z: Matrix) -> None:
+        """Rows left out that are not above the threshold any more, by their predictions."""
+        setup = self.setup
+        out = np.ones(setup.problem.n_samples, dtype=bool)
+        out[self.keep] = False
+        rows = setup.all[out[setup.all]]
+        back = rows[~setup.resting(self.sweeps.blocks, z, rows, self.count.high)]
+        if back.size:
+            self.keep = np.sort(np.concatenate([self.keep, back]))
+            setup.release()
+            self.count.high = math.inf
+            self._optimism = 1.0
+            self.estimates[-1] = math.inf  # of other rows: it tells nothing of what is to come
 
     def _open(self) -> None:
         """All rows again, and none dropped in the next sweep."""
@@ -280,12 +316,20 @@ class BlockRun:
             self.primal = min(self.primal, guess)
 
     def _maybe_accelerate(self) -> None:
-        """Change over if too many plain sweeps are left, by the rate of the later half."""
-        t, count = self.tuning, len(self.estimates)
+        """Change over if too many plain sweeps are left."""
+        t = self.tuning
         if not isinstance(self.sweeps, PlainBlocks) or "momentum" in self.without:
             return
-        if count < t.earliest or self.keep.size < Momentum.FEWEST:
-            return
+        left, c = self.sweeps_left()
+        if left > t.patience and self.keep.size >= Momentum.FEWEST:
+            mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
+            self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+
+    def sweeps_left(self) -> tuple[float, float]:
+        """How many sweeps seem to be left, and the rate of the later half that says so."""
+        t, count = self.tuning, len(self.estimates)
+        if count < t.earliest:
+            return 0.0, 0.0
         if not self._sure and count & (count - 1) == 0:  # 4, 8, 16, ..: P falls with them
             self._guess_primal(self.estimates[-1])
         est, middle = self.estimates[-1], count // 2
@@ -293,7 +337,4 @@ class BlockRun:
         if est > 0 and 0 < before < math.inf:  # it may be 0, with no row left to step on
             c = math.log(before / est) / (count - middle)
         wanted = self._wanted()  # 0 if P is
-        left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
-        if left > t.patience:
-            mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
-            self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+        return (math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf), c

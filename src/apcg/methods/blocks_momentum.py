@@ -14,7 +14,7 @@ from .._kernels import outputs
 from .._kernels.blocks import Count, PlainState
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
-from ..loss_outputs import COLUMNS, SOFTMAX
+from ..loss_outputs import LOGISTIC, SOFTMAX
 from .adaptive.rate import Rate, RateTuning
 from .blocks_setup import Setup
 from .lean_momentum import FLOOR, FOLD_AT, HIGHEST, MOVE, UNEVEN
@@ -51,7 +51,7 @@ class Momentum:
             np.zeros_like(x),
             x,
             x.copy() if softmax else _NO_ROWS,
-            np.array(plain.theta) if softmax else _NO_ROWS,
+            np.array(plain.theta) if setup.kind in (SOFTMAX, LOGISTIC) else _NO_ROWS,
             pq,
             np.zeros(size),
             np.array(plain.b),
@@ -60,7 +60,7 @@ class Momentum:
         )
         self.highest = 1
         self._L = np.sqrt(p.weights * (setup.q + p.loss.gamma))
-        self._now, self._outside = x.copy(), 0
+        self._now, self._last = x.copy(), np.zeros_like(x)
         self._moved = np.zeros(p.n_samples)
         #: the b of the proximal centre
         self.centre = np.array(plain.b)[: p.K] - self._pull(x)
@@ -69,19 +69,12 @@ class Momentum:
     # ---- the point ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """x in its domain, and how far each row has moved since the last time."""
-        s = self.state
-        last = self._now
-        self._now = np.zeros_like(last)
-        simplex = self.setup.kind != COLUMNS
-        self._outside = outputs.point(
-            s.u, s.v, s.s, last, self._now, self._moved, simplex, self.setup.K
+        """x, brought into its domain, and how far each row has moved since the last time."""
+        last, self._now = self._now, self._last
+        self._last = last
+        kernel.take_inside(
+            *self.setup.arrays, self.setup.blocks, self.state, last, self._now, self._moved
         )
-        if not simplex:
-            low, high = self.setup.problem.loss.loss.domain
-            inside = np.clip(self._now[:, : self.setup.K], low, high)
-            self._outside = int(np.count_nonzero(inside != self._now[:, : self.setup.K]))
-            self._now[:, : self.setup.K] = inside
 
     @property
     def blocks(self) -> Matrix:
@@ -90,17 +83,10 @@ class Momentum:
 
     @property
     def W(self) -> Matrix:
-        """A x times the scale; rows that were outside the domain are carried over."""
+        """A x times the scale."""
         size, half = self.setup.size, 0.5 * self.state.s
         pq = np.asarray(self.state.pq)
-        W = pq[:, size:] + half * pq[:, :size]
-        if self._outside:
-            raw = np.asarray(self.state.v) + half * np.asarray(self.state.u)
-            change = (self._now - raw)[:, : self.setup.K]
-            change[np.abs(change).max(axis=1) < 1e-12] = 0.0
-            sign = 1.0 if self.setup.kind == COLUMNS else -1.0
-            W += self.setup.rows(sign * self.setup.problem.weights[:, None] * change)
-        return np.asarray(W)
+        return np.asarray(pq[:, size:] + half * pq[:, :size])
 
     @property
     def b(self) -> Vector:
@@ -171,10 +157,7 @@ class Momentum:
     def _value(self) -> float:
         """F = -D, with the proximal term of the intercepts."""
         p, setup = self.setup.problem, self.setup
-        if self._outside:
-            square = outputs.square(self.W, False, 0.0, setup.threshold)
-        else:
-            square = outputs.square(self.state.pq, True, self.state.s, setup.threshold)
+        square = outputs.square(self.state.pq, True, self.state.s, setup.threshold)
         value = setup.cost(self._now) + setup.square_cost(square)
         if setup.constant:
             b = self.centre + self._pull(self._now)
@@ -212,7 +195,7 @@ class Momentum:
         self.state.s = 1.0
 
     def _restart(self) -> None:
-        """Forget the momentum: v = x, u = 0; x comes back into its domain, and W with it."""
+        """Forget the momentum: v = x, u = 0."""
         W, b, size = self.W, self.b, self.setup.size
         u, v, pq = (np.asarray(a) for a in (self.state.u, self.state.v, self.state.pq))
         u[:] = 0.0
@@ -220,16 +203,16 @@ class Momentum:
         pq[:, :size] = 0.0
         pq[:, size:] = W
         np.asarray(self.state.qb)[: self.setup.K], np.asarray(self.state.pb)[:] = b, 0.0
-        self.state.s, self._outside = 1.0, 0
+        self.state.s = 1.0
 
     def refresh(self) -> None:
         """Compute p and q anew from u and v."""
         setup, p = self.setup, self.setup.problem
         pq, size = np.asarray(self.state.pq), self.setup.size
-        sign = 1.0 if setup.kind == COLUMNS else -1.0
+        sign = -1.0 if setup.simplex else 1.0
         s = sign * p.weights[:, None]
         for k, part in enumerate((self.state.u, self.state.v)):
             x = s * np.asarray(part)[:, : p.K]
-            if k == 1 and setup.kind != COLUMNS:  # x = s (e - v)
+            if k == 1 and setup.simplex:  # x = s (e - v)
                 x[np.arange(p.n_samples), p.y] += p.weights
             pq[:, k * size : (k + 1) * size] = with_pads(setup.rows(x), size)

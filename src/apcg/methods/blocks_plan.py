@@ -16,7 +16,17 @@ from ..erm_outputs import Outputs
 from ..points import Certificate, Point, Start
 from . import blocks_newton as newton
 from .afg import AFGMethod
-from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
+from .base import (
+    QUADRATIC_PENALTY,
+    SMOOTH_LOSS,
+    Budget,
+    Need,
+    Needs,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+)
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
 
@@ -27,6 +37,12 @@ DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
     lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.soft is not None,
     lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
+)
+
+KNOWN_LOSS = Need(
+    "a loss whose second derivatives it knows",
+    lambda p: p.loss.kind is not None,
+    lambda p: f"loss {p.loss.name!r} is your own",
 )
 
 
@@ -68,6 +84,26 @@ class BlockAPCG:
         without = ("visits", "shrinking", "settling")
         mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
         return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
+
+
+@dataclass(frozen=True)
+class BlockNewton:
+    """Newton's method on the primal of a problem with K outputs."""
+
+    name: ClassVar[str] = "newton"
+    needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY, KNOWN_LOSS)
+    side: ClassVar[str] = "primal"
+    outputs: ClassVar[bool] = True
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> newton.NewtonRun:
+        """Begin at w, or at what fits x, or at zero."""
+        p = _start(problem, at)
+        w = np.zeros((p.d, p.K)) if at.w is None else at.w
+        if at.w is None and at.x is not None:
+            w = p.omega(at.x)
+        return newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
 
 
 @dataclass(frozen=True)

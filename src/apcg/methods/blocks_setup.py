@@ -14,10 +14,10 @@ import numpy as np
 from .._kernels import blocks as kernel
 from .._kernels import many, outputs
 from .._kernels.lean_momentum import arrange
-from .._validation import Index, Matrix, Vector
+from .._validation import Index, Mask, Matrix, Vector
 from ..data.many import padded, with_pads
 from ..erm_outputs import Outputs
-from ..loss_outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
+from ..loss_outputs import LOGISTIC, SIMPLEX, SOFTMAX, Columns
 from ..points import Start
 from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
@@ -32,12 +32,14 @@ class Tuning(LeanTuning):
 
     #: softmax: Newton's method on a row ends with a change of pi below this
     enough_root: float = 1e-3
-    #: softmax: a start at a vertex leaves this much to the other classes
-    off_vertex: float = 1e-9
     #: momentum starts when more than so many plain sweeps seem to be left: it costs two of them
     patience: float = 16.0
     #: plain sweeps: r_i is at most this
     most_visits: float = 16.0
+    #: Crammer-Singer: rows at a vertex are dropped by so much of the bound on their slopes ...
+    drop: float = 0.05
+    #: ... once the estimated gap is at most this part of P
+    drop_from: float = 0.5
     #: intercepts: c^2 over the mean of |a_i|^2
     constant: float = 0.25
     constant_floor: float = 0.0
@@ -56,7 +58,7 @@ class Setup:
     def __post_init__(self) -> None:
         p, t = self.problem, self.tuning
         self.kind: int = p.loss.kind
-        self.simplex = self.kind != COLUMNS
+        self.simplex = self.kind in (SOFTMAX, SIMPLEX)
         self.K, self.size = p.K, padded(p.K)
         self.arrays = p.samples.arrays
         self.working = self.arrays
@@ -159,22 +161,36 @@ class Setup:
         return self._cold(b), b
 
     def _cold(self, b: Vector) -> Matrix:
-        p, t = self.problem, self.tuning
+        p = self.problem
         x = np.zeros((p.n_samples, self.size))
-        if self.simplex:
+        flat = p.intercept or float(np.mean(self.q)) < self.tuning.steep
+        if self.kind == SOFTMAX and flat:
+            e = np.exp(b - b.max())
+            x[:, : p.K] = e / e.sum()
+        elif self.simplex:
             x[np.arange(p.n_samples), p.y] = 1.0
-        if self.kind == SOFTMAX:
-            if p.intercept or float(np.mean(self.q)) < t.steep:
-                e = np.exp(b - b.max())
-                x[:, : p.K] = e / e.sum()
-            else:
-                x[:, : p.K] = (1 - t.off_vertex) * x[:, : p.K] + t.off_vertex / p.K
+        elif self.kind == LOGISTIC and flat:
+            x[:, : p.K] = 1 / (1 + np.exp(p.y * b))
         return x
+
+    def first_rows(self, x: Matrix, at: Start) -> Matrix:
+        """A x times `scale` at the start."""
+        p = self.problem
+        out = np.zeros((p.d, self.size))
+        if at.is_cold and self.simplex:
+            first = x[0] if self.kind == SOFTMAX and x[0].max() < 1 else None
+            if first is not None:  # the same for all rows
+                many.dot_labels(*self.arrays, p.y, self.scale * p.weights, first, out)
+            return out
+        dual = self.x(x)
+        return self.rows(dual) if dual.any() else out
 
     def _first_b(self) -> Vector:
         """The best constant prediction, or about that."""
         p = self.problem
         s = np.broadcast_to(p.weights, p.n_samples)
+        if self.kind == LOGISTIC:
+            return np.asarray(2 * np.arctanh(np.clip((s @ p.y) / p.n, -1 + 1e-9, 1 - 1e-9)))
         if not self.simplex:
             return np.asarray((s @ p.y) / p.n)
         share = np.bincount(p.y, s, minlength=p.K) / p.n
@@ -213,6 +229,17 @@ class Setup:
         out = np.zeros((p.d, self.size))
         many.dot(*self.arrays, self.scale * x, out)
         return out
+
+    def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
+        """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""
+        p = self.problem
+        pi, A = blocks[rows, : p.K], z[rows] + 1.0
+        A[np.arange(rows.size), p.y[rows]] += p.loss.gamma - 1.0
+        at = np.arange(rows.size), pi.argmax(axis=1)
+        own = A[at] - p.loss.gamma
+        A[at] = -math.inf
+        bound = np.sqrt(self.q[rows]) * (high if math.isfinite(high) else 0.0)
+        return np.asarray((pi[at] == 1.0) & (own - A.max(axis=1) > bound))
 
     # ---- values -------------------------------------------------------------------------------
 

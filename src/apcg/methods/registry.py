@@ -10,7 +10,7 @@ from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, Need, unmet
-from .blocks_plan import BlockAPCG, BlockAuto, BlockSDCA, OutputsAFG
+from .blocks_plan import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -116,6 +116,7 @@ for _method in (
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
+    BlockNewton(),
     OutputsAFG(),
 ):
     register(_method)

@@ -1,0 +1,125 @@
+"""Problems of one output over the same X, side by side: one class against the rest, for each class.
+
+The first sweeps read X once for all K problems: they are plain sweeps over blocks, whose columns
+have nothing to do with each other but the order of the rows and how often each is visited. Each
+column has a certificate of its own. Those that are not within the tolerance when it seems that the
+sum of them is, or when too many plain sweeps are left, go on by themselves from there, with the
+momentum, the shrinking and the switch to other methods that `auto` has for one output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._validation import Matrix, Vector
+from ..certificate import Certificate
+from ..erm import ERM
+from ..erm_outputs import Outputs, side_by_side
+from ..points import Start
+from ..regulariser import Interval
+from ..result import Solution, Status, Trace
+from .base import Budget, Target
+from .blocks import BlockRun
+from .blocks_plan import DUAL_BLOCKS
+from .blocks_setup import DEFAULTS, Setup
+from .lean import Lean
+from .plan import Auto
+
+#: What is asked of the sum of the gaps, in units of what is asked of each.
+SHARE = 0.5
+#: The problems go their own ways when more than so many sweeps seem to be left: a sweep for all
+#: takes a fourth of the time of K sweeps for one (20 newsgroups); of a loss that is not smooth each
+#: problem has its own few rows that matter.
+PATIENCE, PATIENCE_WITH_KINKS = 32.0, 16.0
+#: Fewer problems than this are solved one by one.
+FEWEST = 3
+
+
+@dataclass
+class Together:
+    """What the sweeps found: the x and b of each problem, with its certificate if the sweeps came to
+    their end, the passes, the seconds."""
+
+    starts: list[Start]
+    found: list[Certificate]
+    passes: int
+    seconds: float
+
+    def solution(self, k: int, tol: float) -> Solution | None:
+        """The answer of problem k, if it is within the tolerance."""
+        if not self.found or not self.found[k].relative <= tol:
+            return None
+        c = self.found[k]
+        trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
+        trace.append(
+            epoch=self.passes, seconds=self.seconds, primal=c.primal, dual=c.dual, gap=c.gap,
+            mu=1.0, restarts=0, method="sdca",
+        )  # fmt: skip
+        trace.notes = [f"{len(self.found)} problems side by side"]
+        status = Status.of("converged", self.passes, c.relative, tol)
+        return Solution(
+            c.w, c.x, c.primal, c.dual, status, self.passes, self.seconds, trace, "auto", "dual",
+            1.0, c.b,
+        )  # fmt: skip
+
+
+def pays(problems: Sequence[ERM]) -> bool:
+    """Whether there are problems enough, and each would be solved by dual sweeps with momentum.
+
+    With many samples for each feature other methods take over, and one problem at a time is faster.
+    """
+    first = problems[0]
+    if len(problems) < FEWEST or not isinstance(first.g, Interval):
+        return False
+    method, _ = Auto().first(first, Start())
+    return (
+        isinstance(method, Lean)
+        and "momentum" not in method.without
+        and DUAL_BLOCKS.holds(side_by_side(problems))
+    )
+
+
+def sweep(
+    problems: Sequence[ERM], tol: float, max_passes: int, rng: np.random.Generator
+) -> Together:
+    """Plain sweeps for all problems at once."""
+    began = time.perf_counter()
+    joint = side_by_side(problems)
+    patience = PATIENCE if joint.loss.gamma > 0 else PATIENCE_WITH_KINKS
+    setup = Setup(joint, replace(DEFAULTS, patience=patience))
+    without = ("momentum", "shrinking")
+    run = BlockRun(setup, without, Start(), Target(SHARE * tol, max_passes), rng)
+    run.impatient = True
+    passes = run.advance(Budget(max_passes, False, None)).passes
+    x, b = setup.x(run.sweeps.blocks), run.sweeps.b
+    found = certify(problems, joint, x, b) if run.looks else []
+    starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
+    return Together(starts, found, passes, time.perf_counter() - began)
+
+
+def certify(problems: Sequence[ERM], joint: Outputs, x: Matrix, b: Vector) -> list[Certificate]:
+    """The certificates of the columns of x, exact, with products for all of them at once."""
+    v = joint._combine(x)
+    w = joint.g.conjugate_gradient(v)
+    z = _columns(joint.samples.tdot(w))
+    w, found = _columns(w), []
+    each = _columns(x)
+    if joint.intercept:
+        b = np.array([p._best_intercept(z[k], b[k]) for k, p in enumerate(problems)])
+        z = z + b[:, None]
+        each = np.array([p._balance(each[k]) for k, p in enumerate(problems)])
+        v = joint._combine(np.ascontiguousarray(each.T))
+    v = _columns(v)
+    for k, p in enumerate(problems):
+        P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])
+        found.append(Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True))
+    return found
+
+
+def _columns(a: Matrix) -> Matrix:
+    """The columns one after the other."""
+    return np.ascontiguousarray(a.T)
