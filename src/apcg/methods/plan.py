@@ -310,6 +310,11 @@ class PlanRun:
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
+    def at_last(self) -> Run:
+        """The run of the method at work."""
+        return self._run
+
+    @property
     def side(self) -> str:
         """What the method at work is at work on: "dual" or "primal"."""
         return str(getattr(self._run, "side", "primal"))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._validation import Index, Vector
+from ...certificate import certify_given
 from ...erm import ERM
 from ...points import Certificate, Point, Start
 from ..base import Budget, Target, Work
@@ -51,9 +52,27 @@ class SparseRun:
         self.slope = np.empty(0)
         self.cost, self._counted = 0.0, 0
         self._dual: Vector | None = None
+        #: x with its v = A x/(lambda n), which was computed from that x alone
+        self._pair: tuple[Vector, Vector] | None = None
+        self._paired = False  # whether _dual is that x
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
+
+    def goes_on(self, problem: ERM, w: Vector | None = None) -> bool:
+        """Whether it can go on with this problem: the same data and penalty; and is at w."""
+        mine, ready = self.problem, self.seen_at is not None and not self.stuck
+        names = ("samples", "y", "g", "weights", "loss", "intercept")
+        same = all(getattr(mine, name) is getattr(problem, name) for name in names)
+        return ready and same and self.theta == 1 and (w is None or np.array_equal(w, self.w))
+
+    def turn(self, problem: ERM, target: Target) -> None:
+        """Go on with another alpha and the same data, from where it is."""
+        self.problem, self._tol = problem, target.tol
+        self.penalty, self.theta = ScaledPenalty.of(problem), 1.0
+        self._dual, self._pair, self._paired = None, None, False
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self.cost, self._counted, self.stuck = 0.0, 0, False
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -79,9 +98,13 @@ class SparseRun:
         self.stuck = rounding or not self.alone
         return Work(1 if self.stuck else max(budget.passes, 1))
 
-    def point(self) -> Point:
-        """w, and a feasible x that goes with it."""
-        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+    def point(self) -> Point | Certificate:
+        """w, and a feasible x that goes with it; certified, if the v of x is known."""
+        w = self.w.copy()
+        if self._paired and self._pair is not None:
+            x, v = self._pair
+            return certify_given(self.problem, Point(w, x, self.b, v=v))
+        return Point(w=w, x=self._dual, b=self.b)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: compute anew what the run keeps."""
@@ -157,6 +180,11 @@ class SparseRun:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
         penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
         value = self.at.value + penalty.value(self.w)
+        self._paired = False
+        if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
+            self._paired, x = True, self._pair[0]
+            over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
+            return value - losses.dual_value(x) + over, value
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.slope / alpha
