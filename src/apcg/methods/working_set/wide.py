@@ -26,6 +26,11 @@ class WideRun(SparseRun):
         self._block: Copied | None = None
         self._near = np.empty(0)  # the slopes on the set
         self._size = 0
+        self._turned = False  # whether it goes on from another alpha, and its set is nearly right
+
+    def turn(self, problem: ERM, target: Target) -> None:
+        super().turn(problem, target)
+        self._turned = True
 
     def round(self, gap: float, value: float) -> bool:
         self._choose()
@@ -93,7 +98,8 @@ class WideRun(SparseRun):
             if outside == 0:
                 return
             more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
-            if block.W.size + more <= self.tuning.roomy * max(support, least):
+            few = self._turned and block.W.size + more <= self.tuning.roomy * max(support, least)
+            if few:
                 block.extend(_largest(score, min(more, d - block.W.size)))
                 self.cost += 0.5 * more / d
                 return
