@@ -58,6 +58,8 @@ class SparseRun:
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
+        #: the relative gap, when it was last computed
+        self.relative = math.inf
 
     def goes_on(self, problem: ERM, w: Vector | None = None) -> bool:
         """Whether it can go on with this problem: the same data and penalty; and is at w."""
@@ -83,6 +85,7 @@ class SparseRun:
             self.begin(budget)
         while True:
             gap, value = self.gap()
+            self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
             if self.theta == 1 and gap <= self._tol * abs(value):
                 break
             if budget.expired or self.cost - first >= budget.passes:
