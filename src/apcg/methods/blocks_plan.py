@@ -14,9 +14,20 @@ from ..erm_outputs import Outputs
 from ..points import Certificate, Point, Start
 from . import blocks_newton as newton
 from .afg import AFGMethod
-from .base import SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work, check_dual_start
+from .base import (
+    SMOOTH_LOSS,
+    Budget,
+    Need,
+    Needs,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+    unmet,
+)
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
+from .group_set import OutputsGroupSet
 
 DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
@@ -92,6 +103,8 @@ class BlockAuto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, or at what fits w, or at zero."""
+        if unmet(OutputsGroupSet(), problem) is None:
+            return OutputsGroupSet().start(problem, at, target, rng)
         if not DUAL_BLOCKS.holds(problem):
             return OutputsAFG().start(problem, at, target, rng)
         p = _start(problem, at)

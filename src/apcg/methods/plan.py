@@ -33,6 +33,7 @@ from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
+from .group_set import GroupSet
 from .interior import Interior, InteriorRun
 from .lean import Lean
 from .newton import Newton
@@ -223,6 +224,8 @@ class Auto:
 
     def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
         """The method to start with, and why."""
+        if "working_set" not in self.without and unmet(GroupSet(), problem) is None:
+            return GroupSet(alone=False), "the penalty makes groups of weights zero"
         if not problem.separable:
             return AFGMethod(), "the penalty is no sum over features"
         shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
@@ -378,6 +381,7 @@ class PlanRun:
             why = "it got stuck" if stuck else "samples that were left out matter after all"
             lean = unmet(Lean(), self.problem) is None
             general: Method = Lean() if lean else AdaptiveMethod()
+            general = general if self.problem.separable else AFGMethod()
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)
         elif self._leaves(certificate.relative):

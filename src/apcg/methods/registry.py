@@ -11,6 +11,7 @@ from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, Need, unmet
 from .blocks_plan import BlockAPCG, BlockAuto, BlockSDCA, OutputsAFG
+from .group_set import GroupSet, OutputsGroupSet
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -111,9 +112,11 @@ for _method in (
     Interior(),
     Span(Auto()),
     WorkingSet(),
+    GroupSet(),
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
     OutputsAFG(),
+    OutputsGroupSet(),
 ):
     register(_method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -88,10 +88,40 @@ class Copied:
         return made
 
     def slope(self, slope: Vector) -> Vector:
-        return -(slope @ self.X)
+        return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
 
     def times(self, step: Vector) -> Vector:
         return np.asarray(self.X @ step)
+
+
+class Sliced:
+    """Columns of sparse data, as a sparse matrix."""
+
+    def __init__(self, columns: Any, W: Index) -> None:
+        self._X = columns[:, W].astype(np.float64)
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self.cost = 0.0
+
+    def gram(
+        self, bend: Vector, centred: bool, *, kept: bool = False
+    ) -> tuple[Matrix, Vector | None]:
+        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
+        if kept and self._kept is not None:
+            return self._kept
+        bend = np.broadcast_to(bend, self._X.shape[:1])
+        G, mean = (self._X.T @ self._X.multiply(bend[:, None]).tocsc()).toarray(), None
+        if centred:
+            total = float(bend.sum())
+            mean = self._X.T @ bend / total
+            G -= total * np.outer(mean, mean)
+        self._kept = (G, mean) if kept else None
+        return G, mean
+
+    def slope(self, slope: Vector) -> Vector:
+        return np.asarray(-(self._X.T @ slope))
+
+    def times(self, step: Vector) -> Vector:
+        return np.asarray(self._X @ step)
 
 
 class All:
