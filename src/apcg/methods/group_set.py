@@ -253,7 +253,9 @@ class GroupRun(SparseRun):
             if not np.any(beyond > 1):
                 return
         outside = int(np.count_nonzero(score > 1)) - support
-        least = max(1, int(self.tuning.first * count / self.problem.d))
+        # so many columns that their Gram matrix costs no more than a few passes
+        few = min(self.tuning.first, math.sqrt(8 * self.problem.d * self._K))
+        least = max(1, int(few * count / self.problem.d))
         size = min(max(2 * support, support + min(outside, max(support, least)), least), count)
         chosen = np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
         self._chosen, starts = chosen, penalty.starts

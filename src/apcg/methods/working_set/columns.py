@@ -8,7 +8,6 @@ coarse they are float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,12 +171,12 @@ class ColumnsRun(SparseRun):
         model = fixed.on(W, self.w[W], self.at.z, penalty)
         before = model.r.copy()
         first = worst = model.sweep()
-        enough = self._enough(value)
+        needed = self._needed(value, model.v)
         for _ in range(tuning.more_sweeps):
-            if worst <= tuning.settled * first or enough(worst, model.v):
+            if worst <= max(tuning.settled * first, needed):
                 break
             worst = model.sweep()
-        if self.theta == 1 and not enough(worst, model.v):
+        if self.theta == 1 and worst > needed:
             size, cut = model.face(self._most, tuning.residual)
             stable = size == self._support and cut <= tuning.stable[0] * size
             self._support = size
@@ -190,11 +189,12 @@ class ColumnsRun(SparseRun):
             way[self.problem.weights == 0] = 0.0
         return self._go(W, model.v, way, fixed.intercept(W, model.v))
 
-    def _enough(self, value: float) -> Callable[[float, Vector], bool]:
-        """Whether a violation is small enough for the gap that is asked for: see `wanted`."""
+    def _needed(self, value: float, v: Vector) -> float:
+        """The violation that is small enough for the gap that is asked for: see `wanted`."""
         share, n = self.tuning.enough * self._tol, self.problem.n
-        fine, least = n * self.penalty.least * math.sqrt(share), n * share * abs(value)
-        return lambda worst, v: worst <= fine and worst * float(np.abs(v).sum()) <= least
+        least, size = n * share * abs(value), float(np.abs(v).sum())
+        fine = n * self.penalty.least * math.sqrt(share)
+        return min(fine, least / size) if size > 0 else fine
 
     def _go(self, W: Index, v: Vector, way: Vector, mean: Vector) -> bool:
         step = v - self.w[W]
