@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from . import _validation as validate
-from ._solve import solve
+from ._solve import prepared, solve_on
 from ._validation import Vector
+from .budget import Budget
+from .certificate import certify_enough
 from .erm import ERM
 from .methods.adaptive import resting
-from .methods.base import Method
+from .methods.base import Method, Target
+from .methods.working_set import SparseRun
 from .points import Start
-from .result import Solution
+from .result import Solution, Status, Trace
 from .weights import divisor
 
 
@@ -59,15 +63,54 @@ def path(
     answers: dict[int, Solution] = {}
     seen: list[_Seen] = []
     last: Solution | None = None
+    run: Any = None
     for k in np.argsort(-alphas, kind="stable"):
-        # of K outputs the last answer is the start: nothing is looked ahead
-        start = last if problem.K > 1 else _ahead(problems[k], seen)
-        last = answers[int(k)] = solve(problems[k], method, x0=start, **options)
+        found = _gone_on(problems[k], run, last, options)
+        if found is None:
+            # of K outputs the last answer is the start: nothing is looked ahead
+            start = last if problem.K > 1 else _ahead(problems[k], seen, run)
+            found, run = solve_on(*prepared(problems[k], method, **options), start)
+            run = getattr(run, "at_last", run)
+        last = answers[int(k)] = found
         if last.status.code == "interrupted":
             break
         if problem.K == 1:
             seen = [*seen[-3:], _Seen(problems[k], last)]
     return [answers[k] for k in range(alphas.size) if k in answers]
+
+
+def _gone_on(
+    problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
+) -> Solution | None:
+    """The answer of the run before, told this alpha, if its first look passes; else None.
+
+    That look is certified as any other. What is spared is the beginning of a run.
+    """
+    watched = {"callback", "check_every", "verbose", "time_limit"} & set(options)
+    if last is None or watched or not isinstance(run, SparseRun):
+        return None
+    if not run.goes_on(problem, last.w):
+        return None
+    begun, tol = time.perf_counter(), options.get("tol", 1e-6)
+    passes = options.get("max_epochs", 1000)
+    run.turn(problem, Target(tol, passes))
+    with np.errstate(all="ignore"):
+        epochs = run.advance(Budget(passes)).passes
+        found = certify_enough(problem, run.point(), tol)
+    if not (found.exact and found.relative <= tol and epochs <= passes):
+        return None
+    trace = Trace(*last.trace.columns)
+    seconds = time.perf_counter() - begun
+    trace.append(
+        epoch=epochs, seconds=seconds, primal=found.primal, dual=found.dual, gap=found.gap,
+        mu=last.mu, restarts=0, method="working_set",
+    )  # fmt: skip
+    trace.notes = ["working_set: it goes on with the set of the alpha before"]
+    status = Status.of("converged", epochs, found.relative, tol)
+    return replace(
+        last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
+        epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
+    )  # fmt: skip
 
 
 @dataclass
@@ -100,8 +143,10 @@ class _Seen:
             return np.asarray(self.problem.loss.nearest_conjugate_slope(x, x))
 
 
-def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
+def _ahead(problem: ERM, seen: list[_Seen], run: Any = None) -> Start | None:
     """A start for the next alpha: where the last answers point to, or the last one.
+
+    `run` is what found the last one.
 
     They are taken for polynomials of low degree in alpha and in log alpha: w, and x where it has
     bounds to rest at, by the one that gives the best objective; where not, the slopes that belong
@@ -112,6 +157,8 @@ def _ahead(problem: ERM, seen: list[_Seen]) -> Start | None:
     last = seen[-1]
     if last.answer.side == "primal" and problem.separable and problem.interval.a.any():
         # a sparse w is the better start by its zeros, and the rest would take longer than a point
+        if isinstance(run, SparseRun) and run.goes_on(problem):
+            return Start(w=run.w.copy(), b=run.b, side="primal", run=run)
         return Start(w=last.answer.w, b=last.answer.intercept, side="primal")
     guesses = [_Guess([last], [1.0])]
     for count in range(2, len(seen) + 1):

@@ -76,6 +76,26 @@ def solve(
     >>> r.converged, bool(r.gap <= 1e-6 * r.primal)
     (True, True)
     """
+    given = prepared(problem, method, tol, max_epochs, random_state, check_every, sampling,
+                     callback, verbose, time_limit, mu=mu)  # fmt: skip
+    return solve_on(*given, x0)[0]
+
+
+def prepared(
+    problem: ERM,
+    method: str | Method = "auto",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
+    *,
+    mu: float | None = None,
+) -> tuple[ERM, Method, Options]:
+    """What `solve` was given, checked."""
     if not isinstance(problem, ERM):
         raise TypeError(
             f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
@@ -90,6 +110,13 @@ def solve(
             raise ValueError('mu is a parameter of method "apcg" only.')
         chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
     registry.check_fit(chosen, problem)
+    return problem, chosen, options
+
+
+def solve_on(
+    problem: ERM, chosen: Method, options: Options, x0: Any = None
+) -> tuple[Solution, Run]:
+    """The answer, and the run that found it: for the next alpha of a path to go on with."""
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
     stepping = chosen.start(problem, at, target, options.rng)
@@ -112,7 +139,7 @@ def solve(
             f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
             "y and X."
         )
-    return _solution(chosen, stepping, outcome, final, options.tol)
+    return _solution(chosen, stepping, outcome, final, options.tol), stepping
 
 
 def _solution(
@@ -171,7 +198,7 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
         validate.choice(at.side, "side of x0", ("dual", "primal"))
-    return Start(x, w, b, mu, at.side)
+    return Start(x, w, b, mu, at.side, at.run)
 
 
 def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:

@@ -13,7 +13,7 @@ An object of your own with `value(x_i, i)` and `prox(v, step, i)`, and if it lik
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ __all__ = [
     "Custom",
     "ElasticNet",
     "GroupL2",
+    "GroupLasso",
     "L2Ball",
     "NonNegative",
     "Penalty",
@@ -347,6 +348,20 @@ class GroupL2(_Ball):
 
     def _parameters(self) -> Two:
         return self.alpha, np.inf
+
+
+class GroupLasso:
+    """g(w) = sum_q weight_q |w_q|_2 over groups of features, for `ERM`.
+
+    groups is a list of sizes of consecutive groups, or of arrays of features; each feature is in
+    one of them. weights is a positive number, or one for each group.
+    """
+
+    def __init__(self, groups: Any, weights: ArrayLike = 1.0) -> None:
+        self.groups, self.weights = groups, _weight(weights, "weights")
+
+    def __repr__(self) -> str:
+        return f"GroupLasso({len(self.groups)} groups)"
 
 
 class L2Ball(_Ball):

@@ -25,6 +25,7 @@ class Start:
     b     its intercept
     mu    the momentum parameter that an adaptive method ended with
     side  "dual" or "primal": what the run that ended here was at work on
+    run   that run, of the same data and another alpha, if the method may go on with it
     """
 
     x: Vector | None = None
@@ -32,6 +33,7 @@ class Start:
     b: Any = None
     mu: float | None = None
     side: str | None = None
+    run: Any = None
 
     @property
     def is_cold(self) -> bool:

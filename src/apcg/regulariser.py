@@ -23,7 +23,8 @@ from . import _validation as check
 from ._kernels.matrix import inner
 from ._kernels.terms import Outer, Psi
 from ._validation import Vector
-from .penalties import ElasticNet, Penalty, refuse_ignored
+from .penalties import ElasticNet, GroupLasso, Penalty, refuse_ignored
+from .regulariser_groups import GroupNorms
 
 NAMES = ("l2", "l1", "elasticnet")
 
@@ -96,6 +97,8 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int) -> Regulariser:
         penalty = _named(check.choice(penalty, "penalty", NAMES), ratio)
     if isinstance(penalty, Penalty):
         return Interval.of(penalty, positive, d)
+    if isinstance(penalty, GroupLasso) and not positive:
+        return GroupNorms.of(penalty, d)
     if positive:
         raise ValueError(
             f"positive=True is for the penalties of apcg, got {shown(penalty)}; write w >= 0 into "
@@ -207,6 +210,9 @@ class Interval:
     def value(self, w: Vector) -> float:
         if self.is_l2:
             return 0.5 * float(self.b[0]) * float(inner(w, w))
+        if self.is_unbounded and self.a.size == self.b.size == 1:
+            square = 0.5 * float(self.b[0]) * float(inner(w, w)) if self.b[0] else 0.0
+            return float(self.a[0]) * float(np.abs(w).sum()) + square
         return float(self._terms[0].value(w))
 
     def prox(self, v: Vector, step: float) -> Vector:

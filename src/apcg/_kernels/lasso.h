@@ -183,4 +183,61 @@ APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double 
     return cut ? 2 : 1;
 }
 
+/* Sweeps over blocks of rows of w (size x outputs), with a_q times the norm of block q as penalty:
+ *
+ *     minimize (1/2) <w, G w> - <q, w> + sum_q a_q |w_q|
+ *
+ * Block q is the rows from start[q] to start[q + 1]. A step on it is a prox step with the largest
+ * eigenvalue `bend` of its part of G, which is exact for a block of one row. It ends as
+ * apcg_gram_sweeps does. `step` has room for the largest block. */
+APCG_CLONES static ptrdiff_t apcg_group_sweeps(const double *G, ptrdiff_t size, ptrdiff_t outputs,
+                                               const ptrdiff_t *start, ptrdiff_t blocks,
+                                               const double *bend, const double *a,
+                                               double *restrict g, double *restrict w,
+                                               double *restrict step, ptrdiff_t most,
+                                               double target, double enough, double fine,
+                                               double least, double *worst) {
+    ptrdiff_t sweep = 0;
+    while (sweep < most) {
+        double total = 0.0;
+        *worst = 0.0;
+        sweep++;
+        for (ptrdiff_t q = 0; q < blocks; q++) {
+            const ptrdiff_t first = start[q] * outputs, count = start[q + 1] * outputs - first;
+            double square = 0.0, moved = 0.0, after = 0.0;
+            if (!(bend[q] > 0.0)) continue;
+            for (ptrdiff_t i = 0; i < count; i++) {
+                step[i] = w[first + i] + g[first + i] / bend[q];
+                square += step[i] * step[i];
+            }
+            const double norm = sqrt(square), share = a[q] / bend[q];
+            const double keep = norm > share ? 1.0 - share / norm : 0.0;
+            for (ptrdiff_t i = 0; i < count; i++) {
+                const double new = keep * step[i];
+                step[i] = new - w[first + i];
+                w[first + i] = new;
+                moved += step[i] * step[i];
+                after += new * new;
+            }
+            total += a[q] * sqrt(after);
+            if (moved == 0.0) continue;
+            const double far = sqrt(moved) * bend[q] / (a[q] > 0.0 ? a[q] : 1.0);
+            *worst = far > *worst ? far : *worst;
+            for (ptrdiff_t j = start[q]; j < start[q + 1]; j++) {
+                const double *restrict row = G + j * size;
+                const double *restrict by = step + (j - start[q]) * outputs;
+                if (outputs == 1) {
+                    for (ptrdiff_t i = 0; i < size; i++) g[i] -= by[0] * row[i];
+                    continue;
+                }
+                for (ptrdiff_t i = 0; i < size; i++)
+                    for (ptrdiff_t k = 0; k < outputs; k++) g[i * outputs + k] -= by[k] * row[i];
+            }
+        }
+        const double left = *worst * total;
+        if ((*worst <= target && left <= enough) || (*worst <= fine && left <= least)) break;
+    }
+    return sweep;
+}
+
 #endif

@@ -29,3 +29,17 @@ def gram_newton(
     support: NDArray[np.intp],
     vectors: NDArray[np.float64],
 ) -> int: ...
+def group_sweeps(
+    G: NDArray[np.float64],
+    g: NDArray[np.float64],
+    w: NDArray[np.float64],
+    start: NDArray[np.intp],
+    bend: _Vector,
+    a: _Vector,
+    room: _Vector,
+    most: int,
+    target: float,
+    enough: float,
+    fine: float,
+    least: float,
+) -> tuple[int, float]: ...

@@ -16,6 +16,11 @@ cdef extern from "lasso.h" nogil:
                                 const apcg_penalty *p, Py_ssize_t most, double target,
                                 double enough, double fine, double least,
                                 double *worst)
+    Py_ssize_t apcg_group_sweeps(const double *G, Py_ssize_t size, Py_ssize_t outputs,
+                                 const Py_ssize_t *start, Py_ssize_t blocks, const double *bend,
+                                 const double *a, double *g, double *w, double *step,
+                                 Py_ssize_t most, double target, double enough, double fine,
+                                 double least, double *worst)
     int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
                          const apcg_penalty *p, double *U, Py_ssize_t *S, double *work)
 
@@ -65,3 +70,23 @@ def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
         how = apcg_gram_newton(&G[0, 0], w.shape[0], &g[0], &w[0], &p, &matrix[0, 0], &support[0],
                                &vectors[0, 0])
     return how
+
+
+def group_sweeps(const double[:, ::1] G, double[:, ::1] g, double[:, ::1] w,
+                 const Py_ssize_t[::1] start, const double[::1] bend, const double[::1] a,
+                 double[::1] room, Py_ssize_t most, double target, double enough, double fine,
+                 double least):
+    """Up to `most` sweeps over blocks of rows of w: how many there were, and the greatest violation.
+
+    The violation of a block is relative to its a. `bend` is the largest eigenvalue of its part of
+    G, and `room` is as long as the largest block. They end as those of `gram_sweeps`.
+    """
+    cdef double worst = 0.0
+    cdef Py_ssize_t done
+    if w.shape[0] == 0:
+        return 0, 0.0
+    with nogil:
+        done = apcg_group_sweeps(&G[0, 0], w.shape[0], w.shape[1], &start[0], bend.shape[0],
+                                 &bend[0], &a[0], &g[0, 0], &w[0, 0], &room[0], most, target,
+                                 enough, fine, least, &worst)
+    return done, worst

@@ -181,6 +181,11 @@ class Classifier(LinearClassifierMixin, Linear):
         return np.array([np.average(found == y, weights=sample_weight)])
 
     @staticmethod
+    def _scored_by(scoring: object) -> bool:
+        """Whether `_scores` has this score."""
+        return scoring is None or scoring == "accuracy"
+
+    @staticmethod
     def _scorable(y: Array, sample_weight: Vector | None = None) -> bool:
         """Whether `_scores` are numbers."""
         return len(y) > 0 if sample_weight is None else bool(np.any(sample_weight > 0))

@@ -69,11 +69,17 @@ class Regressor(RegressorMixin, Linear):
     def _scores(
         self, X: Stored, y: Vector, W: Array, b: Array, sample_weight: Vector | None = None
     ) -> Vector:
-        """R^2 on valid data for each row of W and entry of b."""
+        """R^2, or minus the mean square, on valid data for each row of W and entry of b."""
         s = np.ones(y.size) if sample_weight is None else sample_weight
         off, spread = (X @ W.T + b) - y[:, None], y - (s @ y) / s.sum()
-        scores: Vector = 1 - (s @ off**2) / (s @ spread**2)
-        return scores
+        if getattr(self, "scoring", None) == "neg_mean_squared_error":
+            return np.asarray(-(s @ off**2) / s.sum())
+        return np.asarray(1 - (s @ off**2) / (s @ spread**2))
+
+    @staticmethod
+    def _scored_by(scoring: object) -> bool:
+        """Whether `_scores` has this score."""
+        return scoring is None or scoring in ("r2", "neg_mean_squared_error")
 
     @staticmethod
     def _scorable(y: Vector, sample_weight: Vector | None = None) -> bool:

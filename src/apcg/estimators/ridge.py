@@ -36,15 +36,20 @@ def optima(rows: Rows, train: Any, weights: Vector | None, alphas: Vector) -> tu
 
     `rows` are those of a problem with some alpha.
     """
-    d, s = rows.d, np.zeros(rows.n)
+    s = np.zeros(rows.n)
     s[train] = 1.0 if weights is None else weights[train]
-    s /= rows.loss.gamma * s.sum()
-    H, c = rows.gram(s), rows.combine(s * rows.y)
-    b, slopes = 0.0, np.zeros(d)
-    if rows.size > d:  # the best b is linear in w
-        total = H[d, d]
-        b, slopes = c[d] / total, H[:d, d] / total
-        H, c = H[:d, :d] - total * np.outer(slopes, slopes), c[:d] - c[d] * slopes
+    H, c, b, slopes = moments(rows, s / s.sum())
     values, V = np.linalg.eigh(H, UPLO="U")
     W = (c @ V) / (np.maximum(values, 0.0) + alphas[:, None]) @ V.T
     return W, b - W @ slopes
+
+
+def moments(rows: Rows, s: Vector) -> tuple[Matrix, Vector, float, Vector]:
+    """H (its upper triangle) and c for weights s; the best b of a w is then b - <slopes, w>."""
+    d, s = rows.d, s / rows.loss.gamma
+    H, c = rows.gram(s), rows.combine(s * rows.y)
+    if rows.size == d:
+        return H, c, 0.0, np.zeros(d)
+    total = H[d, d]
+    b, slopes = float(c[d] / total), H[:d, d] / total
+    return H[:d, :d] - total * np.outer(slopes, slopes), c[:d] - c[d] * slopes, b, slopes

@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from ..erm import ERM
 from ..methods.rows import Rows
 from ..points import Start
 from ..result import Solution
-from . import ridge
+from . import ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
@@ -78,6 +79,27 @@ class Fold:
             task.subtask("alpha").end()
         task.end()
         return self
+
+    def at_once(self, grid: Vector) -> bool:
+        """Solve a sparse model for all alphas, and score them; whether all came to an end."""
+        tol, passes = self.options["tol"], self.options["max_epochs"]
+        found = []
+        for problem in self.plan.problems:
+            made = sparse.optima(problem, grid, tol, passes, self.rng)
+            if made is None:
+                return False
+            found.append(made)
+        spent = np.max([made[2] for made in found], axis=0)
+        self.passes = {k: int(spent[k]) for k in range(grid.size)}
+        if self.scorer is None and not is_classifier(self.model):
+            W, b, _ = found[0]
+            scores = self.model._scores(*self.test, W, b + self.plan.offset, **self.scored)
+            self.scores = dict(enumerate(map(float, scores)))
+            return True
+        for k in range(grid.size):
+            each = [SimpleNamespace(w=W[k], intercept=float(b[k]), x=None) for W, b, _ in found]
+            self.scores[k] = self._score(each)
+        return True
 
     def refine(self, grid: Vector, numbers: Any, tol: float) -> Fold:
         """Go on with some of the alphas, to a smaller tol."""
@@ -165,7 +187,7 @@ class Search(Linear):
         """Cross-validate over the alphas, and fit with the best; `target` is for `_plan`."""
         grid = self._grid()
         cv = check_cv(self._n_folds(y), y, classifier=is_classifier(self))
-        scorer = None if self.scoring is None else self._scorer()
+        scorer = None if self._scored_by(self.scoring) else self._scorer()
         split, scored = self._routed(scorer, weights, params)
         plan = self._plan(X, *target, weights, float(grid[0]))
         plan.share()
@@ -181,11 +203,23 @@ class Search(Linear):
                 self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
                 for part, seed in zip(parts, seeds, strict=True)
             ]
-            best = self._race(folds, grid, task)
+            best = None if task else self._at_once(folds, plan, grid)
+            if best is None:
+                best = self._race(folds, grid, task)
         self.alpha_, self.best_score_ = float(grid[best]), float(np.mean(self.scores_[best]))
         plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
         # from zero, so that it is the same as a fit with this alpha
         self._finish(plan, [None] * len(plan.problems), task)
+
+    def _at_once(self, folds: list[Fold], plan: Plan, grid: Vector) -> int | None:
+        """The number of the best alpha of a sparse model, all solved to tol; None if one was not."""
+        if self.method != "auto" or not sparse.applies(plan.problems):
+            return None
+        if not all(in_threads([partial(f.at_once, grid) for f in folds], self.n_jobs)):
+            return None
+        self.alphas_ = grid
+        self.scores_, self.n_iter_path_ = _table(folds, "scores"), _table(folds, "passes")
+        return int(np.argmax(_mean(self.scores_)))
 
     def _race(self, folds: list[Fold], grid: Vector, task: Task) -> int:
         """The number of the best alpha."""
@@ -236,7 +270,7 @@ class Search(Linear):
 
     def _scores_itself(self, y: Any, scored: dict[str, Any]) -> bool:
         """Whether `_scores` will do: scikit-learn's scorers check everything again."""
-        known = self.scoring is None and set(scored) <= {"sample_weight"}
+        known = self._scored_by(self.scoring) and set(scored) <= {"sample_weight"}
         return bool(known and self._scorable(y, **scored))
 
     def _ridge(

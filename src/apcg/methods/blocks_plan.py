@@ -26,9 +26,11 @@ from .base import (
     Target,
     Work,
     check_dual_start,
+    unmet,
 )
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
+from .group_set import OutputsGroupSet
 
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
@@ -133,6 +135,8 @@ class BlockAuto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, or at what fits w, or at zero."""
+        if unmet(OutputsGroupSet(), problem) is None:
+            return OutputsGroupSet().start(problem, at, target, rng)
         if not DUAL_BLOCKS.holds(problem):
             return OutputsAFG().start(problem, at, target, rng)
         p = _start(problem, at)

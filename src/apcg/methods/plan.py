@@ -33,6 +33,7 @@ from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
+from .group_set import GroupSet
 from .interior import Interior, InteriorRun
 from .lean import Lean
 from .newton import Newton
@@ -240,6 +241,8 @@ class Auto:
 
     def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
         """The method to start with, and why."""
+        if "working_set" not in self.without and unmet(GroupSet(), problem) is None:
+            return GroupSet(alone=False), "the penalty makes groups of weights zero"
         if not problem.separable:
             return AFGMethod(), "the penalty is no sum over features"
         shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
@@ -329,6 +332,11 @@ class PlanRun:
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
+    def at_last(self) -> Run:
+        """The run of the method at work."""
+        return self._run
+
+    @property
     def side(self) -> str:
         """What the method at work is at work on: "dual" or "primal"."""
         return str(getattr(self._run, "side", "primal"))
@@ -392,6 +400,7 @@ class PlanRun:
             why = "it got stuck" if stuck else "samples that were left out matter after all"
             lean = unmet(Lean(), self.problem) is None
             general: Method = Lean() if lean else AdaptiveMethod()
+            general = general if self.problem.separable else AFGMethod()
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)
         elif self._leaves(certificate.relative):

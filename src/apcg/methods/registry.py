@@ -11,6 +11,7 @@ from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, Need, unmet
 from .blocks_plan import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
+from .group_set import GroupSet, OutputsGroupSet
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -113,10 +114,12 @@ for _method in (
     Smoothing(),
     Span(Auto()),
     WorkingSet(),
+    GroupSet(),
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
     BlockNewton(),
     OutputsAFG(),
+    OutputsGroupSet(),
 ):
     register(_method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,27 +28,100 @@ class Block(Protocol):
 
 
 class Copied:
-    """A copy of the columns."""
+    """A copy of the columns W, to which others can be added."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
-        made = problem.samples.stored[:, W]
-        made = made.toarray() if hasattr(made, "toarray") else made
-        self.X = np.asarray(made, dtype=np.float64)
-        self.cost = 0.25 * W.size**2 / problem.d
+        self._stored, self._d = problem.samples.stored, problem.d
+        self.W, self.X = W, self._copy(W)
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self._bend = np.empty(0)
+        #: what the last Gram matrix cost, in passes over X
+        self.cost = 0.0
 
-    def gram(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+    def _copy(self, W: Index) -> Matrix:
+        made = self._stored[:, W]
+        made = made.toarray() if hasattr(made, "toarray") else made
+        return np.asarray(made, dtype=np.float64)
+
+    def part(self, some: Index) -> Copied:
+        """Some of its columns, by their place in it."""
+        made = object.__new__(Copied)
+        made.__dict__.update(self.__dict__)
+        made.W, made.X, made._kept = self.W[some], self.X[:, some], None
+        return made
+
+    def extend(self, more: Index) -> None:
+        """With more columns, and their part of a Gram matrix that is kept."""
+        new, old = self._copy(more), self.X
+        self.W, self.X = np.concatenate([self.W, more]), np.hstack([old, new])
+        if self._kept is None:
+            return
+        G, mean = self._kept
+        bend, m = self._bend, G.shape[0]
+        cross, corner = (bend[:, None] * old).T @ new, (bend[:, None] * new).T @ new
+        if mean is not None:
+            total = float(bend.sum())
+            own = bend @ new / total
+            cross -= total * np.outer(mean, own)
+            corner -= total * np.outer(own, own)
+            mean = np.concatenate([mean, own])
+        whole = np.empty((m + more.size,) * 2)
+        whole[:m, :m], whole[:m, m:], whole[m:, :m], whole[m:, m:] = G, cross, cross.T, corner
+        self._kept = whole, mean
+
+    def gram(
+        self, bend: Vector, centred: bool, *, kept: bool = False
+    ) -> tuple[Matrix, Vector | None]:
+        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
+        self.cost = 0.0
+        if kept and self._kept is not None:
+            return self._kept
         X, mean = self.X, None
         if centred:
             mean = bend @ X / float(bend.sum())
             X = X - mean
         A = np.sqrt(bend)[:, None] * X
-        return A.T @ A, mean
+        self.cost = 0.25 * self.W.size**2 / self._d
+        made = A.T @ A, mean
+        if kept:
+            self._kept, self._bend = made, np.broadcast_to(bend, A.shape[:1])
+        return made
 
     def slope(self, slope: Vector) -> Vector:
-        return -(slope @ self.X)
+        return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
 
     def times(self, step: Vector) -> Vector:
         return np.asarray(self.X @ step)
+
+
+class Sliced:
+    """Columns of sparse data, as a sparse matrix."""
+
+    def __init__(self, columns: Any, W: Index) -> None:
+        self._X = columns[:, W].astype(np.float64)
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self.cost = 0.0
+
+    def gram(
+        self, bend: Vector, centred: bool, *, kept: bool = False
+    ) -> tuple[Matrix, Vector | None]:
+        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
+        if kept and self._kept is not None:
+            return self._kept
+        bend = np.broadcast_to(bend, self._X.shape[:1])
+        G, mean = (self._X.T @ self._X.multiply(bend[:, None]).tocsc()).toarray(), None
+        if centred:
+            total = float(bend.sum())
+            mean = self._X.T @ bend / total
+            G -= total * np.outer(mean, mean)
+        self._kept = (G, mean) if kept else None
+        return G, mean
+
+    def slope(self, slope: Vector) -> Vector:
+        return np.asarray(-(self._X.T @ slope))
+
+    def times(self, step: Vector) -> Vector:
+        return np.asarray(self._X @ step)
 
 
 class All:

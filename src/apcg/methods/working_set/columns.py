@@ -44,6 +44,15 @@ class ColumnsRun(SparseRun):
         self._model: _Fixed | None = None
         self._checked = False
 
+    def turn(self, problem: ERM, target: Target) -> None:
+        """With the slopes of columns that may enter by the strong rule: none moves by over alpha."""
+        before = self.penalty
+        super().turn(problem, target)
+        self._most = self.tuning.gradients[not self.losses.constant]
+        self.kept = None
+        if not self.penalty.bounded:
+            self.kept = self._near(np.maximum(2 * self.penalty.a - before.a, 0.0))
+
     @property
     def _packed(self) -> Packed:
         return self._samples.wide if self._wide else self._samples.narrow
@@ -68,23 +77,47 @@ class ColumnsRun(SparseRun):
         """The slopes of the columns kept."""
         if self.slope.size == 0:
             self.slope = np.zeros(self.problem.d)
+        self._pair = None
         self._packed.products(-self.at.slope, self.slope, self.kept)
         d = self.problem.d
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
 
     def gap(self) -> tuple[float, float]:
         gap, value = self._gap_at(self.theta)
-        if self.theta == 1 and self.kept is not None and gap <= self._tol * abs(value):
+        if self.theta == 1 and self._pair is None and gap <= self._tol * abs(value):
+            self._descend_exactly()
+            gap, value = self._gap_at(self.theta)
+            if self._paired and gap > self._tol * abs(value):  # float32 said that it would do
+                self._failed += 1
+                self._anew()
+                gap, value = self._gap_at(self.theta)
+        return gap, value
+
+    def _descend_exactly(self) -> None:
+        """All slopes in float64, of a dual point that is feasible unless other columns violate."""
+        p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
+        if penalty.bounded or penalty.a.min() == 0:
             self.kept = None
             self.descend()
-            gap, value = self._gap_at(self.theta)
-        return gap, value
+            return
+        if not penalty.ridged:
+            near = self.slope if self.kept is None else self.slope[self.kept]
+            on = penalty if self.kept is None else penalty.on(self.kept)
+            s = 1 / max(1.0, on.most(near) * (1 + self.slack))
+            x *= s
+        v = p._combine(x)
+        self.kept, self.slope, self._pair = None, v * (p.alpha / s), (x, v)
+        self.cost += 0.5
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: everything anew in float64, maybe the columns too."""
         if self.seen_at is None:
             return
         self._failed += self.theta == 1
+        self._anew()
+
+    def _anew(self) -> None:
+        """Everything in float64; from now on the columns too, if that was needed before."""
         if self._failed >= self.tuning.failures and not self._wide:
             self._wide, self._model = True, None
         self.kept = None
@@ -96,7 +129,7 @@ class ColumnsRun(SparseRun):
     def round(self, gap: float, value: float) -> bool:
         penalty = self.penalty.times(self.theta)
         W = self._choose(penalty)
-        moved = self._squared(W, penalty) if self.losses.constant else self._newton(W, penalty)
+        moved = self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
         if self.theta > 1:
             self.theta = max(1.0, self.theta / self.falls)
             near = self.tuning.near * self.theta
@@ -130,7 +163,7 @@ class ColumnsRun(SparseRun):
 
     # ---- the squared loss -----------------------------------------------------------------------
 
-    def _squared(self, W: Index, penalty: ScaledPenalty) -> bool:
+    def _squared(self, W: Index, penalty: ScaledPenalty, value: float) -> bool:
         """P itself on the columns W."""
         if self._model is None:
             self._model = _Fixed(self, self._packed)
@@ -138,11 +171,12 @@ class ColumnsRun(SparseRun):
         model = fixed.on(W, self.w[W], self.at.z, penalty)
         before = model.r.copy()
         first = worst = model.sweep()
+        needed = self._needed(value, model.v)
         for _ in range(tuning.more_sweeps):
-            if worst <= tuning.settled * first:
+            if worst <= max(tuning.settled * first, needed):
                 break
             worst = model.sweep()
-        if self.theta == 1:
+        if self.theta == 1 and worst > needed:
             size, cut = model.face(self._most, tuning.residual)
             stable = size == self._support and cut <= tuning.stable[0] * size
             self._support = size
@@ -154,6 +188,13 @@ class ColumnsRun(SparseRun):
         if self.problem.weights.size > 1:
             way[self.problem.weights == 0] = 0.0
         return self._go(W, model.v, way, fixed.intercept(W, model.v))
+
+    def _needed(self, value: float, v: Vector) -> float:
+        """The violation that is small enough for the gap that is asked for: see `wanted`."""
+        share, n = self.tuning.enough * self._tol, self.problem.n
+        least, size = n * share * abs(value), float(np.abs(v).sum())
+        fine = n * self.penalty.least * math.sqrt(share)
+        return min(fine, least / size) if size > 0 else fine
 
     def _go(self, W: Index, v: Vector, way: Vector, mean: Vector) -> bool:
         step = v - self.w[W]

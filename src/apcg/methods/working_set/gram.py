@@ -23,10 +23,10 @@ class GramModel:
         self.G, self.g, self.v = G, slope.copy(), w.copy()
         self._penalty, self._tuning = penalty, tuning
 
-    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
+    def solve(self, target: float, enough: float, fine: float, least: float) -> bool:
         """Until no v_j violates by over `target` and the gain to come is at most `enough`.
 
-        Or until these are at most `fine` and `least`.
+        Or until these are at most `fine` and `least`. Whether it got there.
         """
         tuning, parts, size = self._tuning, self._penalty.parts, self.v.size
         room = np.empty((size, size)), np.empty(size, np.intp), np.empty((4, size))
@@ -35,7 +35,8 @@ class GramModel:
                 self.G, self.g, self.v, *parts, tuning.sweeps, target, enough, fine, least
             )
             if sweeps < tuning.sweeps or worst == 0:
-                return
+                return True
             for _ in range(tuning.newtons):
                 if lasso.gram_newton(self.G, self.g, self.v, *parts, *room) < 2:
                     break
+        return False

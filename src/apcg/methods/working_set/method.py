@@ -43,8 +43,12 @@ class WorkingSet:
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
-        """Begin at at.w, or at 0 with a large alpha."""
-        run = self._run(problem, at, target, rng)
+        """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
+        run = at.run
+        if isinstance(run, SparseRun) and run.goes_on(problem, at.w):
+            run.turn(problem, target)
+        else:
+            run = self._run(problem, at, target, rng)
         run.alone = self.alone
         return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +37,8 @@ class ScaledPenalty:
     @cached_property
     def bounded(self) -> bool:
         """Whether there are bounds."""
+        if self.lower.size == self.upper.size == 1:
+            return math.isfinite(self.lower[0]) or math.isfinite(self.upper[0])
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @cached_property
@@ -51,6 +54,8 @@ class ScaledPenalty:
 
     def on(self, columns: Index) -> ScaledPenalty:
         """That of some features."""
+        if all(part.size == 1 for part in self.parts):
+            return self
         return ScaledPenalty(*(part[columns] if part.size > 1 else part for part in self.parts))
 
     def times(self, theta: float) -> ScaledPenalty:
@@ -63,8 +68,11 @@ class ScaledPenalty:
 
     def value(self, w: Vector) -> float:
         """sum_j a_j |w_j| + (b_j/2) w_j^2"""
-        total = float(np.sum(self.a * np.abs(w)))
-        return total + 0.5 * float(np.sum(self.b * w * w)) if self.b.any() else total
+        size = np.abs(w)
+        total = float(self.a[0] * size.sum() if self.a.size == 1 else self.a @ size)
+        if self.b.size == 1:
+            return total + (0.5 * float(self.b[0] * (w @ w)) if self.b[0] else 0.0)
+        return total + 0.5 * float(np.sum(self.b * w * w))
 
     def conjugate(self, slope: Vector) -> float:
         """sum_j (|slope_j| - a_j)_+^2/(2 b_j), without bounds and with all b_j > 0"""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..._validation import Index, Vector
+from ...certificate import certify_given
 from ...erm import ERM
 from ...points import Certificate, Point, Start
 from ..base import Budget, Target, Work
@@ -40,20 +42,51 @@ class SparseRun:
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         self.problem, self.tuning, self._tol = problem, tuning, target.tol
-        self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
-        cold = at.w is None
-        if at.w is not None and not problem.interval.contains(at.w):
-            raise ValueError("x0 must be within the bounds of the penalty.")
-        self.w = self.penalty.start(problem.d) if at.w is None else at.w.copy()
-        self.b = at.b or 0.0
-        self.theta, self.floor = math.inf if cold else 1.0, tuning.floor
+        self._prepare(problem, at)
+        self.theta, self.floor = math.inf if at.w is None else 1.0, tuning.floor
         self.seen_at: Seen | None = None
         self.slope = np.empty(0)
         self.cost, self._counted = 0.0, 0
         self._dual: Vector | None = None
+        #: x with its v = A x/(lambda n), which was computed from that x alone
+        self._pair: tuple[Vector, Vector] | None = None
+        self._paired = False  # whether _dual is that x
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
+        #: the relative gap, when it was last computed
+        self.relative = math.inf
+
+    def _prepare(self, problem: ERM, at: Start) -> None:
+        """The penalty, the losses, w and b."""
+        self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
+        if at.w is not None and not problem.interval.contains(at.w):
+            raise ValueError("x0 must be within the bounds of the penalty.")
+        self.w = self.penalty.start(problem.d) if at.w is None else at.w.copy()
+        self.b: Any = at.b or 0.0
+
+    def goes_on(self, problem: ERM, w: Vector | None = None) -> bool:
+        """Whether it can go on with this problem: the same data and penalty; and is at w."""
+        mine, ready = self.problem, self.seen_at is not None and not self.stuck
+        names = ("samples", "y", "g", "weights", "loss", "intercept")
+        same = all(getattr(mine, name) is getattr(problem, name) for name in names)
+        return ready and same and self.theta == 1 and (w is None or self.is_at(w))
+
+    def is_at(self, w: Vector) -> bool:
+        """Whether w is where it is."""
+        return np.array_equal(w, self.w)
+
+    def turn(self, problem: ERM, target: Target) -> None:
+        """Go on with another alpha and the same data, from where it is."""
+        self.problem, self._tol = problem, target.tol
+        self._penalise(problem)
+        self.theta = 1.0
+        self._dual, self._pair, self._paired = None, None, False
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self.cost, self._counted, self.stuck = 0.0, 0, False
+
+    def _penalise(self, problem: ERM) -> None:
+        self.penalty = ScaledPenalty.of(problem)
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -64,6 +97,7 @@ class SparseRun:
             self.begin(budget)
         while True:
             gap, value = self.gap()
+            self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
             if self.theta == 1 and gap <= self._tol * abs(value):
                 break
             if budget.expired or self.cost - first >= budget.passes:
@@ -79,9 +113,13 @@ class SparseRun:
         self.stuck = rounding or not self.alone
         return Work(1 if self.stuck else max(budget.passes, 1))
 
-    def point(self) -> Point:
-        """w, and a feasible x that goes with it."""
-        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+    def point(self) -> Point | Certificate:
+        """w, and a feasible x that goes with it; certified, if the v of x is known."""
+        w = self.w.copy()
+        if self._paired and self._pair is not None:
+            x, v = self._pair
+            return certify_given(self.problem, Point(w, x, self.b, v=v))
+        return Point(w=w, x=self._dual, b=self.b)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: compute anew what the run keeps."""
@@ -103,10 +141,14 @@ class SparseRun:
     def begin(self, budget: Budget) -> None:
         """At the start: the gradient, and the first theta."""
         zero = not self.w.any()
-        self.arrive(np.full(self.problem.n_samples, self.b) if zero else self.predict())
+        self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
             staged = zero and not self.penalty.bounded
             self.theta = max(1.0, self.penalty.most(self.slope) / self.falls) if staged else 1.0
+
+    def begin_at(self) -> Vector:
+        """The predictions of w = 0."""
+        return np.full(self.problem.n_samples, self.b)
 
     @property
     def falls(self) -> float:
@@ -157,6 +199,11 @@ class SparseRun:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
         penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
         value = self.at.value + penalty.value(self.w)
+        self._paired = False
+        if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
+            self._paired, x = True, self._pair[0]
+            over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
+            return value - losses.dual_value(x) + over, value
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.slope / alpha
@@ -209,15 +256,19 @@ class SparseRun:
         bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
         return np.asarray(bend if self._steeper is None else np.maximum(bend, self._steeper))
 
-    def move(self, W: Index | slice, v: Vector, way: Vector, way_b: float) -> float:
+    def move(
+        self, W: Index | slice, v: Vector, way: Vector, way_b: Any, penalty: Any = None
+    ) -> float:
         """Along the line to w_W = v, as far as P falls by a part of what the model promises.
 
-        `way` is what the predictions change by, with the intercept's part way_b. Gives the share
-        that was taken, 0 if none was.
+        `way` is what the predictions change by, with the intercept's part way_b; `penalty` is that
+        on W, if it is known. Gives the share that was taken, 0 if none was.
         """
         seen, losses, tuning = self.at, self.losses, self.tuning
-        w, penalty = self.w[W], self.penalty.times(self.theta)
-        penalty = penalty if isinstance(W, slice) else penalty.on(W)
+        w = self.w[W]
+        if penalty is None:
+            penalty = self.penalty.times(self.theta)
+            penalty = penalty if isinstance(W, slice) else penalty.on(W)
         before = penalty.value(w)
         promised = float(np.dot(seen.slope, way)) + penalty.value(v) - before
         slack = 1e-14 * abs(seen.value)

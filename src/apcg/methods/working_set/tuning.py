@@ -11,6 +11,11 @@ class Tuning:
 
     #: the first working set has so many columns
     first: int = 100
+    #: at least so many enter it when one has to, and it is chosen anew at so many times the support
+    more: int = 20
+    roomy: int = 4
+    #: of it a model that is not exact has those whose slope is above this part of a_j
+    active: float = 0.9
     #: lambda falls by this factor from stage to stage: squared loss, others
     stage: tuple[float, float] = (3.0, 10.0)
     #: a stage ends at this relative gap

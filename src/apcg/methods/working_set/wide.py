@@ -5,63 +5,139 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validation import Index, Vector
-from .blocks import Block, Copied
+from ...erm import ERM
+from ...points import Start
+from ..base import Target
+from .blocks import Copied
 from .gram import GramModel
 from .run import SparseRun
+from .tuning import Tuning
 
 
 class WideRun(SparseRun):
-    """A round: the support and the columns nearest to it, a model on them, a few steps."""
+    """A round: the support and the columns nearest to it, a model on them, a few steps.
 
-    _size = 0
+    The set stays, with its columns and for the squared loss its Gram matrix, while no column
+    outside of it violates.
+    """
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
+        super().__init__(problem, at, target, tuning)
+        self._block: Copied | None = None
+        self._near = np.empty(0)  # the slopes on the set
+        self._size = 0
+        self._turned = False  # whether it goes on from another alpha, and its set is nearly right
+
+    def turn(self, problem: ERM, target: Target) -> None:
+        super().turn(problem, target)
+        self._turned = True
 
     def round(self, gap: float, value: float) -> bool:
-        W = self._choose()
-        block = Copied(self.problem, W)
-        self.cost += 0.5 * W.size / self.problem.d
+        self._choose()
+        block = self._block
+        assert block is not None
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
         moved = False
         for k in range(steps):
-            slope = self.slope[W] if k == 0 else block.slope(self.at.slope)
-            if not self.step(W, block, slope, gap, value):
+            slope = self.slope[block.W] if k == 0 else block.slope(self.at.slope)
+            if not self.step(block, slope, gap, value):
                 break
             moved = True
+            if k + 1 < steps and self._nearly(block):
+                break
         if moved:
             self.descend()
         return moved or self.lifts()
 
-    def predict(self) -> Vector:
-        S = np.flatnonzero(self.w)
-        self.cost += 0.5 * S.size / self.problem.d
-        return np.asarray(self.problem.samples.stored[:, S] @ self.w[S]) + self.b
+    def _nearly(self, block: Copied) -> bool:
+        """Whether the gap would do if no column outside the set violated."""
+        penalty = self.penalty.times(self.theta)
+        if penalty.bounded or penalty.a.min() == 0:
+            return False
+        near = block.slope(self.at.slope)
+        s = 1 / max(1.0, penalty.on(block.W).most(near))
+        x = self.losses.dual_of(self.at.slope)
+        value = self.at.value + penalty.on(block.W).value(self.w[block.W])
+        return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
 
-    def _choose(self) -> Index:
-        """The support and the columns that are nearest to entering it."""
-        penalty, d = self.penalty.times(self.theta), self.problem.d
+    def predict(self) -> Vector:
+        return self.problem.samples.tdot(self.w) + self.b
+
+    def descend(self) -> None:
+        """`slope` anew, of a dual point that is feasible unless a column outside the set violates.
+
+        The pass that takes is all that a certificate of the point needs.
+        """
+        p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
+        plain = self.theta == 1 and not penalty.bounded and penalty.a.min() > 0
+        if plain and not penalty.ridged and self._block is not None:
+            near = self._block.slope(self.at.slope)
+            most = penalty.on(self._block.W).most(near)
+            s = 1 / max(1.0, most * (1 + self.slack))
+            x *= s
+        v = p._combine(x)
+        self.slope = v * (p.alpha / s)
+        self._pair = (x, v) if plain else None
+        self.cost += 0.5
+
+    def _choose(self) -> None:
+        """The support and the columns that are nearest to entering it; the same set if it will do."""
+        penalty, d, block = self.penalty.times(self.theta), self.problem.d, self._block
+        if block is not None and block.W.size == d:
+            return
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.abs(self.slope) / penalty.a
         inside = (self.w != 0) | (penalty.a == 0)
         if penalty.bounded:
             inside |= penalty.violations(self.w, self.slope) > 0
-        support = int(np.count_nonzero(inside))
-        outside = int(np.count_nonzero(score[~inside] > 1))
-        least = self.tuning.first
+        support, least = int(np.count_nonzero(inside)), self.tuning.first
+        score[inside] = np.inf
+        if block is not None:
+            score[block.W] = 0.0
+            outside = int(np.count_nonzero(score > 1))
+            if outside == 0:
+                return
+            more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
+            few = self._turned and block.W.size + more <= self.tuning.roomy * max(support, least)
+            if few:
+                block.extend(_largest(score, min(more, d - block.W.size)))
+                self.cost += 0.5 * more / d
+                return
+            score[block.W] = np.abs(self.slope[block.W]) / penalty.on(block.W).a
+            score[inside] = np.inf
+        outside = int(np.count_nonzero(score > 1)) - support
         size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
         self._size = size
-        if size == d:
-            return np.arange(d)
-        score[inside] = np.inf
-        return np.sort(np.argpartition(-score, size - 1)[:size])
+        self._block = Copied(self.problem, np.arange(d) if size == d else _largest(score, size))
+        self.cost += 0.5 * size / d
 
-    def step(self, W: Index, block: Block, slope: Vector, gap: float, value: float) -> bool:
-        """Minimise a model over the columns of W, and go there as far as P falls."""
-        G, mean = block.gram(self.bend(), self.problem.intercept)
+    def step(self, block: Copied, slope: Vector, gap: float, value: float) -> bool:
+        """Minimise a model over the columns of the set, and go there as far as P falls."""
+        constant = self.losses.constant
+        if not constant:
+            block, slope = self._few(block, slope)
+        W = block.W
+        G, mean = block.gram(self.bend(), self.problem.intercept, kept=constant)
         self.cost += block.cost
         penalty = self.penalty.times(self.theta).on(W)
-        model = GramModel(G, slope, self.w[W], penalty, self.tuning)
-        model.solve(*self.wanted(slope, model.v, penalty, gap, value))
-        step = model.v - self.w[W]
+        w = self.w[W]
+        model = GramModel(G, slope, w, penalty, self.tuning)
+        model.solve(*self.wanted(slope, w, penalty, gap, value))
+        step = model.v - w
         if not step.any():
             return False
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         return self.move(W, model.v, block.times(step) + way_b, way_b) > 0
+
+    def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
+        """The columns of the set that are near to moving: a Gram matrix is made for each step."""
+        penalty, w = self.penalty.times(self.theta).on(block.W), self.w[block.W]
+        if penalty.bounded:
+            return block, slope
+        some = np.flatnonzero((w != 0) | (np.abs(slope) > self.tuning.active * penalty.a))
+        return (block, slope) if some.size == w.size else (block.part(some), slope[some])
+
+
+def _largest(score: Vector, count: int) -> Index:
+    """The columns with the highest scores."""
+    return np.sort(np.argpartition(-score, count - 1)[:count])

@@ -1,0 +1,76 @@
+"""L1 and elastic net for many alphas at once: one run of working sets goes on from each to the next.
+
+For the squared loss with few features not even a run is needed: P is a parabola with an L1 part,
+and its Gram matrix is all there is to know of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._validation import Matrix, Vector
+from ..budget import Budget
+from ..erm import ERM
+from ..losses import Squared
+from ..methods.base import Target, unmet
+from ..methods.rows import Rows
+from ..methods.working_set import GramModel, ScaledPenalty, SparseRun, Tuning, WorkingSet
+from ..points import Start
+from . import ridge
+
+#: w (a row each) and b for the alphas, and the passes that each took; None where one did not end
+Optima = tuple[Matrix, Vector, Vector] | None
+
+
+def applies(problems: Sequence[ERM]) -> bool:
+    """Whether working sets are what `auto` would take for each of them."""
+    first = problems[0]
+    if first.K > 1 or not first.separable or not first.interval.a.any():
+        return False
+    return unmet(WorkingSet(), first) is None
+
+
+def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.Generator) -> Optima:
+    """The answers for all alphas, to a relative gap of tol."""
+    if isinstance(problem.loss, Squared) and problem.d <= min(ridge.WIDEST, problem.n):
+        return _by_gram(problem, grid, tol)
+    W, b, spent = np.empty((grid.size, problem.d)), np.empty(grid.size), np.empty(grid.size)
+    run: SparseRun | None = None
+    for k in np.argsort(-grid, kind="stable"):
+        at, target = problem.with_alpha(float(grid[k])), Target(tol, passes)
+        if run is None:
+            run = WorkingSet(alone=False).start(at, Start(), target, rng)
+        else:
+            run.turn(at, target)
+        with np.errstate(all="ignore"):
+            spent[k] = run.advance(Budget(passes)).passes
+        if run.relative > tol:
+            return None
+        W[k], b[k] = run.w, run.b
+    return W, b, spent
+
+
+def _by_gram(problem: ERM, grid: Vector, tol: float) -> Optima:
+    """With the best b for each w taken out: see `ridge`."""
+    rows = Rows.of(problem)
+    s = np.broadcast_to(problem.weights, problem.n_samples) / problem.n
+    H, c, b, slopes = ridge.moments(rows, s)
+    H = np.triu(H) + np.triu(H, 1).T
+    shifted = problem.y - b
+    yy, tuning = float(np.sum(s * shifted * shifted)) / problem.loss.gamma, Tuning()
+    W, share = np.empty((grid.size, problem.d)), tuning.enough * tol
+    g = problem.interval
+    w = np.clip(np.zeros(problem.d), g.lower, g.upper)
+    g_of = c - H @ w
+    for k in np.argsort(-grid, kind="stable"):
+        alpha = float(grid[k])
+        penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
+        value = 0.5 * (yy - float((c + g_of) @ w)) + penalty.value(w)
+        fine = penalty.least * float(np.sqrt(share))
+        model = GramModel(H, g_of, w, penalty, tuning)
+        if not model.solve(0.0, 0.0, fine, share * abs(value)):
+            return None
+        W[k], w, g_of = model.v, model.v, model.g
+    return W, b - W @ slopes, np.ones(grid.size)
