@@ -6,6 +6,7 @@ from typing import Any
 
 from .._validation import choice
 from ..erm import ERM
+from .accelerated_sdca import AcceleratedDualAscent
 from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
@@ -15,8 +16,10 @@ from .interior import Interior
 from .lean import Lean
 from .newton import Newton
 from .plan import Auto
+from .sag import StochasticAverageGradient
 from .sdca import DualAscent
 from .span import Span
+from .svrg import ProxSVRG
 from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
@@ -111,6 +114,9 @@ for _method in (
     Interior(),
     Span(Auto()),
     WorkingSet(),
+    StochasticAverageGradient(),
+    ProxSVRG(),
+    AcceleratedDualAscent(),
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
