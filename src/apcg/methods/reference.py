@@ -121,14 +121,14 @@ def stack(iterates: Iterates, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def searched(problem: Any, i: int, w: Vector, gradient: Vector, L: float, most: float) -> float:
     """L, doubled until f_i(w - f_i'(w)/L) <= f_i(w) - |f_i'(w)|^2/(2 L), at the largest `most`."""
     square, value = float(gradient @ gradient), problem.value(i, w)
-    while L < most and not problem.value(i, w - gradient / L) <= value - square / (2 * L):
+    while most > L and not problem.value(i, w - gradient / L) <= value - square / (2 * L):
         L = min(2 * L, most)
     return L
 
 
 def _tested(problem: Any, i: int, w: Vector, gradient: Vector, L: float) -> bool:
     """Whether a step tests L: not where the decrease to be seen is lost in the value."""
-    return float(gradient @ gradient) > 2e-8 * L * problem.value(i, w)
+    return bool(gradient @ gradient > 2e-8 * L * problem.value(i, w))
 
 
 def sag(
@@ -169,7 +169,7 @@ def saga(
 
 
 def svrg(problem: Any, w0: Vector, eta: float, stages: Iterable[Iterable[int]]) -> Iterator[Vector]:
-    """Prox-SVRG (Xiao and Zhang) with the last w for the snapshot; a stage is the i of its steps."""
+    """Prox-SVRG (Xiao and Zhang), each stage from the last w of the one before."""
     w = w0.copy()
     for stage in stages:
         snapshot = w

@@ -114,6 +114,14 @@ class Stochastic:
         """How often all of w was brought up to date."""
         return self._memory.folds
 
+    @property
+    def dual(self) -> tuple[Vector, Vector] | None:
+        """x of the table, and A x; None as long as some samples were not seen."""
+        p = self.problem
+        if self._memory.seen < p.n:
+            return None
+        return -p._signed(np.nan_to_num(self._table)), -self._cells[:, 2]
+
     def take_losses(self) -> float:
         """The sum of s_i phi_i over the steps since this was last asked, each at its own w."""
         total, self._memory.losses = self._memory.losses, 0.0

@@ -13,8 +13,8 @@ The next snapshot is the last w (option I of Johnson and Zhang, with which they 
 analysis of Xiao and Zhang is for the mean of the w of a stage).
 
 The derivatives at the snapshot are kept, one number a sample. So a stage takes three passes: one
-for the snapshot, two for the steps. At a snapshot z = X w and A x are known, with x of the table, and
-a look costs no product. An intercept is one more feature, the same for all and without penalty.
+for the snapshot, two for the steps. At a snapshot z = X w and A x are known, with x of the table,
+and a look costs no product. An intercept is one more feature, the same for all and without penalty.
 """
 
 from __future__ import annotations
