@@ -51,6 +51,14 @@ STYLES: dict[str, Style] = {
     "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
     "newton": {"color": "#1b7837", "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.8, "marker": "P"},
     "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
+    "sag": {"color": "#d98c00", "linestyle": (0, (7, 1, 1, 1)), "linewidth": 1.6, "marker": "X"},
+    "svrg": {"color": "#2a9d8f", "linestyle": (0, (2, 2)), "linewidth": 1.8, "marker": "<"},
+    "accelerated_sdca": {
+        "color": "#4a90d9",
+        "linestyle": (0, (5, 1, 2, 1)),
+        "linewidth": 1.8,
+        "marker": "p",
+    },
 }
 BOUND: Style = {
     "color": "#222222",
@@ -61,7 +69,16 @@ BOUND: Style = {
 #: Markers on a curve.
 MARKERS = 8
 
-NAMES = {"apcg": "APCG", "sdca": "SDCA", "afg": "AFG", "newton": "Newton", "auto": "auto (apcg)"}
+NAMES = {
+    "apcg": "APCG",
+    "sdca": "SDCA",
+    "afg": "AFG",
+    "newton": "Newton",
+    "auto": "auto (apcg)",
+    "sag": "SAG",
+    "svrg": "SVRG",
+    "accelerated_sdca": "acc. SDCA",
+}
 LABELS = {
     "fun": "F(x)",
     "residual": "proximal-gradient residual",
