@@ -1,5 +1,6 @@
 """SAG, prox-SVRG and accelerated SDCA: the optimum, certificates, passes, errors."""
 
+import json
 import signal
 
 import numpy as np
@@ -8,9 +9,11 @@ import scipy.sparse as sp
 from erm_problems import LOSSES, SMOOTH, dense, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file
 
-from apcg import ERM, losses, penalties, solve
+from apcg import ERM, datasets, losses, penalties, solve
 from apcg.budget import Budget
+from apcg.cli import main
 from apcg.methods import accelerated_sdca, registry, stochastic
 from apcg.methods.accelerated_sdca import AcceleratedDualAscent
 from apcg.methods.base import Target
@@ -301,6 +304,35 @@ def test_unfit_problems_are_refused_with_a_method_that_does(method, change, word
     with pytest.raises(ValueError, match=words) as error:
         solve(p, method)
     assert "take one of 'auto'" in str(error.value)
+
+
+def test_the_commands_know_them(tmp_path, monkeypatch, capsys):
+    X, y = datasets.text_like(200, 40, 8)
+    monkeypatch.setenv("APCG_DATA_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    dump_svmlight_file(X, y, "rcv1_subsets.binary", zero_based=False)
+
+    def said(*command):
+        monkeypatch.setattr("sys.argv", ["apcg", *command, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        return json.loads(capsys.readouterr().out)
+
+    common = ("--data", "rcv1", "--alpha", "1e-5", "--passes", "20", "--jobs", "1")
+    found = said("reproduce", *common, "--methods", "all")
+    assert len(found["claims"]) == 6 + 6
+    report = (tmp_path / "out" / "paper" / "report.md").read_text()
+    assert "acc. SDCA has the same complexity as ours: at most 3 times the seconds" in report
+    assert "| SVRG P - P* |" in report
+    lines = (tmp_path / "out" / "paper" / "curves" / "rcv1-1e-05.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {"apcg", "sdca", "afg", *METHODS}
+    (row,) = said("info", "rcv1", "--alpha", "1e-6")["alphas"]
+    promised = row["promised_passes"]
+    assert set(METHODS) < set(promised)
+    assert promised["apcg"] < promised["accelerated_sdca"] < promised["sag"] < promised["svrg"]
+    rows = said("compare", "rcv1", "--methods", "sag,svrg", "--alpha", "1e-2", "--no-plot")["runs"]
+    assert [r["method"] for r in rows] == ["sag", "svrg"]
 
 
 def test_what_has_no_place_in_them_is_refused():

@@ -160,8 +160,13 @@ def grid(
         for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }
     if entries:
+        side_by_side = min(5, 2 * len(columns))
         figure.legend(
-            entries.values(), entries.keys(), loc="outside lower center", ncols=5, frameon=False
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=side_by_side,
+            frameon=False,
         )
     if title:
         figure.suptitle(title)
