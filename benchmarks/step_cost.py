@@ -26,17 +26,28 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from apcg import functions, penalties
+from apcg import ERM, functions, penalties
 from apcg.methods.apcg import APCG, FOLD_AT
+from apcg.methods.sag import SAG
+from apcg.methods.stochastic import Stochastic
+from apcg.methods.svrg import SVRG
 from apcg.problem import Composite
 from apcg.sequences import Sequence
 
 NAMES = {0.01: "Algorithm 2 (mu = 0.01)", 0.0: "Algorithm 3 (mu = 0)"}
+#: Methods of lazy updates: the class and the penalty.
+LAZY: dict[str, tuple[type[Stochastic], str]] = {
+    "SAG": (SAG, "l2"),
+    "SAGA": (SAG, "elasticnet"),
+    "SVRG": (SVRG, "elasticnet"),
+}
 MISSING = (
     "valgrind is not installed: no instruction counts. Debian and Ubuntu: apt install valgrind"
 )
 #: The compiled functions to count: `run` of one type of data, and `State.fold`.
 COUNTED = ("__pyx_fuse_*coordinate*run", "*coordinate*State*fold")
+#: The same of the methods of lazy updates: of two patterns that begin alike, callgrind sees one.
+LAZY_COUNTED = ("__pyx_fuse_*run_stochastic", "*Memory*fold")
 #: The same count whatever the number of cores, and whatever was compiled before.
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
@@ -45,30 +56,39 @@ class NoCounts(RuntimeError):
     """Valgrind is missing, or it does not know the names in the compiled modules."""
 
 
-def make(N: int, nonzeros: int, mu: float) -> APCG:
-    """A Lasso with N coordinates, N rows and so many nonzeros in each column."""
+def columns(N: int, nonzeros: int) -> sp.csc_array:
+    """N columns and N rows, with so many nonzeros in each column."""
     rows_apart = N // nonzeros
     first = np.arange(N, dtype=np.int64) * 2654435761 % rows_apart
     rows = (first[:, None] + rows_apart * np.arange(nonzeros)).astype(np.int32)
     data = np.tile(1.0 + np.arange(nonzeros) / nonzeros, N)
     starts = np.arange(0, nonzeros * N + 1, nonzeros, dtype=np.int32)
-    A = sp.csc_array((data, rows.ravel(), starts), shape=(N, N))
+    return sp.csc_array((data, rows.ravel(), starts), shape=(N, N))
+
+
+def make(N: int, nonzeros: int, mu: float | str) -> APCG | Stochastic:
+    """A Lasso with N coordinates; or for a name of `LAZY`, N samples of N features."""
+    A = columns(N, nonzeros)
+    if isinstance(mu, str):
+        iterate, penalty = LAZY[mu]
+        made = ERM(A.T.tocsr(), np.tile([1.0, -1.0], N // 2), "logistic", penalty, 1e-5)
+        return iterate(made, np.zeros(N))
     problem = Composite(functions.LeastSquares(A, np.ones(N)), penalties.L1(1e-3), N)
     return APCG(problem, np.zeros(N), Sequence.choose(N, mu, None))
 
 
-def child(N: int, nonzeros: int, mu: float, steps: int, folds: int) -> None:
+def child(N: int, nonzeros: int, mu: float | str, steps: int, folds: int) -> None:
     """What is run under callgrind."""
     method = make(N, nonzeros, mu)
     if steps:
         method.epoch(np.random.default_rng(0).integers(N, size=steps))
-        if method.state.folds:
+        if method.state.folds if isinstance(method, APCG) else method.folds:
             raise SystemExit("a fold came among the steps: ask for fewer steps")
     for _ in range(folds):
-        method.state.fold()
+        method.state.fold() if isinstance(method, APCG) else method.w
 
 
-def instructions(N: int, nonzeros: int, mu: float, *, steps: int = 0, folds: int = 0) -> int:
+def instructions(N: int, nonzeros: int, mu: float | str, *, steps: int = 0, folds: int = 0) -> int:
     """The instructions of these steps or folds."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
@@ -80,7 +100,7 @@ def instructions(N: int, nonzeros: int, mu: float, *, steps: int = 0, folds: int
                 valgrind,
                 "--tool=callgrind",
                 f"--callgrind-out-file={Path(folder) / 'callgrind.out'}",
-                *(f"--toggle-collect={name}" for name in COUNTED),
+                *(f"--toggle-collect={name}" for name in (LAZY_COUNTED if mu in LAZY else COUNTED)),
                 *work,
             ],
             capture_output=True,
@@ -95,7 +115,7 @@ def instructions(N: int, nonzeros: int, mu: float, *, steps: int = 0, folds: int
     return int(counted[1])
 
 
-def per_step(sizes: list[int], nonzeros: int, mu: float, steps: int) -> list[float]:
+def per_step(sizes: list[int], nonzeros: int, mu: float | str, steps: int) -> list[float]:
     """Instructions a step at each size."""
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(instructions, N, nonzeros, mu, steps=steps) for N in sizes]
@@ -111,7 +131,7 @@ def fold_per_step(sizes: list[int], nonzeros: int) -> list[float]:
 
 
 def nanoseconds(
-    sizes: list[int], nonzeros: int, mu: float, steps: int, repeats: int
+    sizes: list[int], nonzeros: int, mu: float | str, steps: int, repeats: int
 ) -> list[float]:
     """The best time of a step at each size, measured in turn."""
     methods = [make(N, nonzeros, mu) for N in sizes]
@@ -147,12 +167,12 @@ def main() -> None:
         args.sizes, args.steps, args.repeats = [20_000, 200_000], 20_000, min(args.repeats, 10)
     if args.child:
         N, nonzeros, mu, steps, folds = args.child
-        child(int(N), int(nonzeros), float(mu), int(steps), int(folds))
+        child(int(N), int(nonzeros), mu if mu in LAZY else float(mu), int(steps), int(folds))
         return
     try:
         print(f"Instructions a step, {args.nonzeros} nonzeros in a column:\n")
         print(header("", args.sizes))
-        for mu, name in NAMES.items():
+        for mu, name in (NAMES | {m: m for m in LAZY}).items():
             counts = per_step(args.sizes, args.nonzeros, mu, args.steps)
             print(row(name, counts), flush=True)
         print(
@@ -163,7 +183,7 @@ def main() -> None:
     if args.repeats:
         print(f"\nNanoseconds of the processor a step, best of {args.repeats} in turn:\n")
         print(header("", args.sizes))
-        for mu, name in NAMES.items():
+        for mu, name in (NAMES | {m: m for m in LAZY}).items():
             timed = nanoseconds(args.sizes, args.nonzeros, mu, args.steps, args.repeats)
             print(row(name, timed), flush=True)
 

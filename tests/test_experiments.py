@@ -54,6 +54,22 @@ def test_claims_that_do_not_hold_say_where():
     assert "APCG 62" in found[4]["exceptions"][0]
 
 
+def test_claims_of_the_methods_that_the_figures_leave_out():
+    base = {"apcg": 0.7, "sdca": 0.8, "afg": 0.95}
+    like = {"accelerated_sdca": 0.75, "sag": 0.85, "svrg": 0.8}
+    slow = {"accelerated_sdca": 0.9, "sag": 0.98, "svrg": 0.999}
+    cells = [cell(1e-6, base | rates, passes=200) for rates in (like, slow)]
+    found = report.claims(cells)[6:]
+    assert [(c["holds_in"], c["cells"]) for c in found] == 6 * [(1, 2)]
+    assert "acc. SDCA 132, APCG 39" in found[0]["exceptions"][0]
+    assert "passes" in found[0]["claim"]
+    assert "seconds" in found[1]["claim"]
+    assert "SVRG not reached, SDCA 62" in found[4]["exceptions"][0]
+    assert len(report.claims([cell(1e-6, base)])) == 6
+    never = cell(1e-6, dict.fromkeys((*base, *like), 0.9999))
+    assert {c["holds"] for c in report.claims([never])[6:]} == {None}
+
+
 def test_arriving_earlier_is_being_ahead():
     """Below the floor both are zero, and the smaller rounding error must not decide."""
     both = cell(1e-6, {"apcg": 0.3, "sdca": 0.4, "afg": 0.9}, passes=400)

@@ -157,9 +157,21 @@ def test_promised_passes_are_the_formulas():
     assert promised("sdca") == pytest.approx((1 + kappa / n) * math.log(C / eps))
     assert promised("afg") == pytest.approx(math.sqrt(norm / (p.alpha * n)) * math.log(C / eps))
     assert promised("sdca", "gap") > promised("sdca")
-    for method in ("apcg", "sdca", "afg"):
+    for method in ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca"):
         assert theory.promised_passes(problem("hinge"), eps, method) == math.inf
     assert theory.promised_passes(problem("logistic"), eps, "apcg", "gap") == math.inf
     assert promised("apcg") < promised("sdca")  # ill conditioned: kappa > n
+    over_n = kappa / n
+    C0 = (1.5 + 8 * (kappa + 1) / n) * C / 2  # C is twice P(0) - D(0)
+    assert promised("sag") == pytest.approx(16 * (kappa + 1) / n * math.log(C0 / eps), rel=1e-3)
+    stages = math.ceil(math.log(C / 2 / eps) / math.log(6 / 5))
+    assert promised("svrg") == pytest.approx(stages * (1 + 100 * over_n))
+    eta = math.sqrt(0.5 / (over_n - 0.5))
+    outer = 1 + 2 / eta * math.log((1 + eta**-2) * C / 2 / eps)
+    assert promised("accelerated_sdca") == pytest.approx(outer * 2 * math.log(over_n))
+    easy = p.with_alpha(p.alpha * over_n / 9)
+    assert theory.promised_passes(easy, eps, "accelerated_sdca", C=C) == pytest.approx(
+        theory.promised_passes(easy, eps, "sdca", "gap", C=C), rel=1e-12
+    )
     with pytest.raises(ValueError, match="Did you mean 'sdca'"):
         theory.promised_passes(p, eps, "sdka")

@@ -68,6 +68,14 @@ def test_the_instructions_of_a_step_do_not_grow_with_the_problem(step_cost):
     assert large / small < 1.5
 
 
+@counted
+@pytest.mark.parametrize("method", ["SAG", "SVRG"])
+def test_a_step_with_lazy_updates_costs_as_much_as_its_nonzeros(step_cost, method):
+    small, large = step_cost.per_step([2_000, 200_000], nonzeros=10, mu=method, steps=3_000)
+    assert 50 < small < 5_000
+    assert large / small < 1.5
+
+
 def test_the_steps_between_two_folds(step_cost):
     """As the benchmark spreads a fold: -log(FOLD_AT)/2 passes at mu = 1, rounded up to a step."""
     method = step_cost.make(500, nonzeros=5, mu=1.0)

@@ -51,6 +51,14 @@ STYLES: dict[str, Style] = {
     "sdca": {"color": "#0b3c68", "linestyle": (0, (5, 2)), "linewidth": 1.8, "marker": "s"},
     "newton": {"color": "#1b7837", "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.8, "marker": "P"},
     "afg": {"color": "#777777", "linestyle": "-.", "linewidth": 1.6, "marker": "^"},
+    "sag": {"color": "#d98c00", "linestyle": (0, (7, 1, 1, 1)), "linewidth": 1.6, "marker": "X"},
+    "svrg": {"color": "#2a9d8f", "linestyle": (0, (2, 2)), "linewidth": 1.8, "marker": "<"},
+    "accelerated_sdca": {
+        "color": "#4a90d9",
+        "linestyle": (0, (5, 1, 2, 1)),
+        "linewidth": 1.8,
+        "marker": "p",
+    },
 }
 BOUND: Style = {
     "color": "#222222",
@@ -61,7 +69,16 @@ BOUND: Style = {
 #: Markers on a curve.
 MARKERS = 8
 
-NAMES = {"apcg": "APCG", "sdca": "SDCA", "afg": "AFG", "newton": "Newton", "auto": "auto (apcg)"}
+NAMES = {
+    "apcg": "APCG",
+    "sdca": "SDCA",
+    "afg": "AFG",
+    "newton": "Newton",
+    "auto": "auto (apcg)",
+    "sag": "SAG",
+    "svrg": "SVRG",
+    "accelerated_sdca": "acc. SDCA",
+}
 LABELS = {
     "fun": "F(x)",
     "residual": "proximal-gradient residual",
@@ -143,8 +160,13 @@ def grid(
         for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }
     if entries:
+        side_by_side = min(5, 2 * len(columns))
         figure.legend(
-            entries.values(), entries.keys(), loc="outside lower center", ncols=5, frameon=False
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=side_by_side,
+            frameon=False,
         )
     if title:
         figure.suptitle(title)

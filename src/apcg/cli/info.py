@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 import click
 import numpy as np
 
-from .. import datasets, theory
+from .. import datasets, plots, theory
 from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
@@ -17,7 +17,7 @@ from ..methods.blocks_plan import DUAL_BLOCKS
 from ..methods.plan import Watch
 from . import common
 
-METHODS = ("apcg", "sdca", "afg")
+METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")
 
 
 class Takes(TypedDict):
@@ -76,8 +76,8 @@ def info(
 
     Prints the numbers of samples, features and nonzeros, the norms of the rows, R (the largest),
     and for each lambda the condition number R^2/(lambda gamma), the passes over the data that
-    Theorem 2 promises for APCG (and its counterparts for SDCA and AFG; for AFG the theory gives the
-    order only), and what `auto` would do.
+    Theorem 2 promises for APCG (and its counterparts for the other methods, by their own papers;
+    for AFG and in part for accelerated SDCA these give the order only), and what `auto` would do.
 
     A problem is ill-conditioned when R^2/(lambda gamma) is much larger than n: there APCG is worth
     it. (Nothing here is random; --seed is accepted as everywhere.)
@@ -164,7 +164,7 @@ def _print(data: Dataset, facts: Facts) -> None:
     if "note" in facts:
         click.echo(f"note       {facts['note']}")
         return
-    head = ["lambda", "R^2/(lambda gamma)", "over n", "APCG", "SDCA", "AFG", "auto"]
+    head = ["lambda", "R^2/(lambda gamma)", "over n", *(plots.NAMES[m] for m in METHODS), "auto"]
     rows = [
         [f"{a['alpha']:g}", f"{a['condition_number']:.3g}",
          f"{a['condition_number'] / data.shape[0]:.3g}",

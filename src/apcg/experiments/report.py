@@ -12,7 +12,7 @@ import numpy as np
 from .. import __version__, plots
 from .._files import save_figure, write_text
 from ..datasets import Dataset
-from .paper import LONGER, METHODS, TABLE_1, TOL, Cell
+from .paper import LONGER, METHODS, OTHERS, TABLE_1, TOL, Cell
 
 #: Below this, relative to P*, a curve has arrived; what differs there is rounding.
 FLOOR = 1e-11
@@ -20,6 +20,8 @@ FLOOR = 1e-11
 EASY, EASY_ALPHA = 1e-6, 1e-4
 #: "Similarly" is within this factor, "by a substantial margin" is at least this factor.
 FACTOR = 2.0
+#: "The same complexity" is within this factor.
+SAME = 3.0
 WORDS = {"primal": "P(w) - P*", "gap": "duality gap"}
 
 
@@ -72,10 +74,10 @@ def draw(sets: list[Dataset], cells: list[Cell], out: Path) -> list[Path]:
     rows = [plots.lambda_label(a) for a in sorted({c.alpha for c in cells}, reverse=True)]
     columns = list(dict.fromkeys(titles[c.data] for c in cells))
     written = []
-    for number, measure, methods in ((1, "primal", METHODS), (2, "gap", METHODS[:2])):
+    for number, measure, left_out in ((1, "primal", ""), (2, "gap", "afg")):
         panels: dict[tuple[str, str], plots.Panel] = {}
         for c in cells:
-            traces = {m: t for m, t in c.traces.items() if m in methods}
+            traces = {m: t for m, t in c.traces.items() if m != left_out}
             optimum = c.primal if measure == "primal" else None
             panels[plots.lambda_label(c.alpha), titles[c.data]] = {
                 "traces": traces,
@@ -113,10 +115,10 @@ def ahead(cell: Cell, measure: str, rivals: tuple[str, ...]) -> bool:
     return all(mine < standing(cell, rival, measure) for rival in rivals)
 
 
-def passes_to(cell: Cell, method: str, level: float) -> float:
-    """Passes until P(w) - P* is at most this part of P*; infinite if it never is."""
+def passes_to(cell: Cell, method: str, level: float, unit: str = "epoch") -> float:
+    """Passes (or seconds) until P(w) - P* is at most this part of P*; infinite if it never is."""
     reached = np.flatnonzero(cell.errors(method, "primal") <= level * abs(cell.primal))
-    return float(cell.traces[method]["epoch"][reached[0]]) if reached.size else math.inf
+    return float(cell.traces[method][unit][reached[0]]) if reached.size else math.inf
 
 
 def claims(cells: list[Cell]) -> list[Claim]:
@@ -146,7 +148,33 @@ def claims(cells: list[Cell]) -> list[Claim]:
     found.append(_claim(f"APCG is within a factor {FACTOR:g} of SDCA {about}", len(easy), similar))
     text = f"AFG takes at least {FACTOR:g} times as many passes as both {about}"
     found.append(_claim(text, len(easy), margin))
-    return found
+    return found + _claims_of_others([c for c in whole if OTHERS[0] in c.traces])
+
+
+def _claims_of_others(cells: list[Cell]) -> list[Claim]:
+    """What section 5 says of the methods that its figures leave out, in passes and in seconds.
+
+    A cell is judged if the method they are compared with arrives.
+    """
+    found = []
+    for rival, ours, says in (
+        ("accelerated_sdca", "apcg", "has the same complexity as ours"),
+        ("sag", "sdca", "has the complexity of SDCA"),
+        ("svrg", "sdca", "has the complexity of SDCA"),
+    ):
+        judged = [c for c in cells if math.isfinite(passes_to(c, ours, EASY))]
+        for unit, word in (("epoch", "passes"), ("seconds", "seconds")):
+            not_so = []
+            for c in judged:
+                theirs, own = (passes_to(c, m, EASY, unit) for m in (rival, ours))
+                if not theirs <= SAME * own:
+                    took = f"{theirs:.3g}" if math.isfinite(theirs) else "not reached"
+                    where = f"{c.data} at {shown(c.alpha)}"
+                    not_so.append(f"{where}: {plots.NAMES[rival]} {took}, {ours.upper()} {own:.3g}")
+            text = f"{plots.NAMES[rival]} {says}: at most {SAME:g} times the {word} of "
+            about = f"{ours.upper()} to P(w) - P* <= {EASY:g} P*"
+            found.append(_claim(text + about, len(judged), not_so))
+    return found if cells else []
 
 
 def _claim(text: str, cells: int, exceptions: list[str]) -> Claim:
@@ -257,17 +285,14 @@ def _lines(
 
 
 def _ends(cells: list[Cell]) -> Iterator[str]:
-    yield (
-        "| data | lambda | "
-        + " | ".join(
-            [f"{m.upper()} P - P*" for m in METHODS] + [f"{m.upper()} gap" for m in METHODS[:2]]
-        )
-        + " | best P | best P - best D |"
-    )
-    yield "|---" * (len(METHODS) + 6) + "|"
+    others = [m for m in OTHERS if any(m in c.traces for c in cells)]
+    columns = [(m, "primal") for m in (*METHODS, *others)]
+    columns += [(m, "gap") for m in (*METHODS[:2], *others)]
+    head = [f"{plots.NAMES[m]} {'P - P*' if what == 'primal' else 'gap'}" for m, what in columns]
+    yield f"| data | lambda | {' | '.join(head)} | best P | best P - best D |"
+    yield "|---" * (len(columns) + 4) + "|"
     for c in cells:
-        ends = [_end(c, m, "primal") if m in c.traces else "-" for m in METHODS]
-        ends += [_end(c, m, "gap") if m in c.traces else "-" for m in METHODS[:2]]
+        ends = [_end(c, m, what) if m in c.traces else "-" for m, what in columns]
         yield (
             f"| {c.data} | {shown(c.alpha)} | {' | '.join(ends)} | {c.primal:.10g} | {_proof(c)} |"
         )

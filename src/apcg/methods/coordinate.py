@@ -155,6 +155,7 @@ class CoordinateRun:
         self._sweep = Sweep(coordinates.sampled)
         self._pieces = max(1, self.problem.samples.nnz // CHUNK)
         self.passes = 0
+        self.notes: list[str] = []
 
     @property
     def mu(self) -> float:
@@ -187,12 +188,7 @@ class CoordinateRun:
         return True
 
     def _until_look(self) -> int:
-        """Passes until the next look: looks take under a fifth of the time.
-
-        At first they are more frequent, so that what is soon solved ends soon.
-        """
-        share = 5 * costs.look(self.problem) / costs.sweep(self.problem)
-        return int(min(20, max(1, self.passes // 2), max(1, math.ceil(share))))
+        return costs.until_look(self.problem, self.passes)
 
     def point(self) -> Point | Certificate:
         """The present answer."""

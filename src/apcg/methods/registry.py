@@ -6,6 +6,7 @@ from typing import Any
 
 from .._validation import choice
 from ..erm import ERM
+from .accelerated_sdca import AcceleratedDualAscent
 from .adaptive import AdaptiveMethod
 from .afg import AFGMethod
 from .apcg import Algorithm5
@@ -16,9 +17,11 @@ from .interior import Interior
 from .lean import Lean
 from .newton import Newton
 from .plan import Auto
+from .sag import StochasticAverageGradient
 from .sdca import DualAscent
 from .smoothing import Smoothing
 from .span import Span
+from .svrg import ProxSVRG
 from .working_set import WorkingSet
 
 _METHODS: dict[str, Method] = {}
@@ -115,6 +118,9 @@ for _method in (
     Span(Auto()),
     WorkingSet(),
     GroupSet(),
+    StochasticAverageGradient(),
+    ProxSVRG(),
+    AcceleratedDualAscent(),
     BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
