@@ -9,7 +9,8 @@ from erm_problems import one_hot, problem, text_like
 from apcg import ERM, solve
 from apcg.methods import costs
 from apcg.methods.base import Target
-from apcg.methods.plan import Auto, Watch, seconds
+from apcg.methods.plan import Auto
+from apcg.methods.watch import Watch, seconds
 from apcg.points import Start
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from apcg import ERM
 from apcg.methods.base import Start, Target
-from apcg.methods.plan import Auto, Watch
+from apcg.methods.plan import Auto
+from apcg.methods.watch import Watch
 
 RNG = np.random.default_rng(0)
 

@@ -7,8 +7,9 @@ from test_interior import LOSSES, look
 
 from apcg import ERM, losses, solve
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan import Auto, PlanTuning, Watch
+from apcg.methods.plan import Auto
 from apcg.methods.smoothing import Smoothed, Smoothing, Tuning
+from apcg.methods.watch import PlanTuning, Watch
 from apcg.points import Start
 
 

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from apcg import ERM, losses, solve
 from apcg.methods.base import Target
 from apcg.methods.newton import Newton
-from apcg.methods.plan import Auto, PlanTuning
+from apcg.methods.plan import Auto
+from apcg.methods.watch import PlanTuning
 from apcg.methods.span import Basis, Span
 from apcg.points import Start
 

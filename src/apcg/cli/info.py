@@ -14,7 +14,7 @@ from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..methods.base import Target
 from ..methods.blocks_plan import DUAL_BLOCKS
-from ..methods.plan import Watch
+from ..methods.watch import Watch
 from . import common
 
 METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")

@@ -1,0 +1,174 @@
+"""When `auto` leaves the dual: the gaps seen, what the rest takes, what another method would take.
+
+A dual method pays for every sample, however few features the samples have in common; Newton's
+method pays for pairs of features. Which is cheaper depends on the conditioning, and the gaps seen
+tell that. At a relative gap r, and a rate of c = log(r_before/r) a pass over the last half of the
+run or so, the dual still needs log(r/tol)/c passes. If Newton's method takes less time by the table
+of `costs`, it takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._validation import Index
+from ..erm import ERM
+from . import costs
+from .base import Target, unmet
+from .interior import Interior
+from .newton import Newton
+
+#: So many gaps, with that of the start, are too few for the rate of the later half.
+EARLY = 3
+
+
+@dataclass(frozen=True)
+class PlanTuning:
+    """When Newton's method is taken (docs/decisions/0003-plan.md)."""
+
+    #: Newton's method at once with so many samples for each feature: the dual, raced on a9a,
+    #: covtype and one-hot data, was never better by more than noise and up to 3 times slower.
+    tall: float = 10.0
+    #: ... and at most so many features: a factor of more takes longer than dual sweeps do.
+    widest: int = 2000
+    #: Squared loss: at once if one Gram matrix costs at most so many passes.
+    gram: float = 30.0
+
+    #: Dense samples, fewer than 1/`wide` of the features: in their span, ...
+    wide: float = 2.0
+    #: ... if their inner products cost at most so many passes (squared loss; other losses). A pass
+    #: is n d numbers of `number` ns; a product of the n^2 d/2 takes `product` ns.
+    span: tuple[float, float] = (100.0, 15.0)
+
+    #: Steps of a whole run of Newton's method. 5 to 9 on a9a, covtype and one-hot data.
+    steps: float = 7.0
+    #: The rate is trusted once this share of Newton's cost is spent: an early one tells little.
+    #: 0.1 left too early on 7 of 51 random problems, and took up to 3 times longer there.
+    earliest: float = 0.5
+    #: The rest of the dual must take so many times longer: Newton's steps may be twice as many, in
+    #: smoothing too (covtype, 1e-4, to 1e-3: 140 ms in place of 80 without this).
+    margin: float = 2.0
+    #: With so many samples for each feature the interior point method takes the place of momentum.
+    interior_tall: float = 5.0
+    #: It needs at most so many features, ...
+    interior_widest: int = 1000
+    #: ... and this share of its cost spent before: without, it came too early (395 ms, not 83).
+    interior_earliest: float = 0.3
+    #: Smoothing takes its place while this share of the samples is still stepped on: the data is
+    #: noisy. Where samples rest soon (3 % positives, one-hot) it took 3 times longer.
+    crowded: float = 0.9
+    #: A tolerance below this is not reached by either, and does not count in the prediction.
+    finest: float = 1e-12
+    #: The Hessian takes about the room of the data, at most: d^2 <= room + 2 nnz.
+    room: float = 1e6
+    #: Below this tolerance all digits of w are wanted: one more step of Newton's method ...
+    tight: float = 1e-10
+    #: ... if it costs no more than so many passes.
+    affordable: float = 20.0
+
+
+def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
+    """Whether the interior point method is for this problem: its loss, and few enough features."""
+    return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
+
+
+def seconds(ns: float) -> str:
+    """Nanoseconds of the table of costs, in words."""
+    return f"{ns / 1e9:.2g} s" if ns >= 1e9 else f"{ns / 1e6:.2g} ms"
+
+
+class Watch:
+    """The gaps seen in the dual, and whether another method would take less time from here.
+
+    For a smooth loss that is Newton's method. For the hinge and epsilon-insensitive losses it is
+    the interior point method on the rows that are still stepped on.
+    """
+
+    def __init__(self, problem: ERM, target: Target, tuning: PlanTuning = PlanTuning()) -> None:
+        self.problem, self._tuning, self._max = problem, tuning, target.max_passes
+        self._tol = max(target.tol, tuning.finest)
+        self._seen = [(0.0, 0.0)]  # ns and log of the relative gap, which is 1 at x = 0
+        #: In words, what the last answer of `leave` was based on.
+        self.why = ""
+        self._pass = costs.sweep(problem) + costs.RATES.call
+        self._step = self._step_passes = math.inf
+        small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
+        if small and unmet(Newton(), problem) is None:
+            self._step = costs.newton_step(problem)
+            self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
+        self.interior = interior_applies(problem, tuning)
+        tall = self.interior and problem.n >= tuning.tall * problem.d
+        self._smoothing = costs.smoothing(problem) if tall else math.inf
+        #: whether smoothing is predicted to be faster than the interior point method alone
+        self.smooths = False
+
+    @property
+    def affordable(self) -> bool:
+        """Whether a step of Newton's method costs no more than a few passes."""
+        return self._step <= self._tuning.affordable * self._pass
+
+    @property
+    def newton_in_passes(self) -> float:
+        """Passes that take as long as a run of Newton's method; infinite if it does not apply."""
+        return self._tuning.steps * self._step / self._pass
+
+    def leave(
+        self, passes: int, gap: float, rows: Index | None = None, spent: float | None = None
+    ) -> bool:
+        """Whether to leave the dual, at a relative gap seen after so many passes.
+
+        `rows` are those that are still stepped on, `spent` is what the passes took, in ns.
+        """
+        spent = passes * self._pass if spent is None else spent
+        possible = self.interior if self._step == math.inf else True
+        if not (possible and gap > self._tol):
+            return False
+        self._seen.append((spent, math.log(gap)))
+        left = self._max - passes
+        if self._step == math.inf:
+            rows = self._all if rows is None else rows
+            cost = costs.interior(self.problem, rows)
+            crowded = rows.size >= self._tuning.crowded * self.problem.n
+            self.smooths = crowded and self._smoothing < cost
+            cost = self._smoothing if self.smooths else cost
+            margin = self._tuning.margin if self.smooths else 1.0
+            trusted = self._tuning.interior_earliest * cost
+        else:
+            steps = self._steps(gap)
+            if left < self._step_passes * steps:
+                return False
+            cost = self._step * steps
+            trusted, margin = self._tuning.earliest * cost, self._tuning.margin
+        if spent < trusted:
+            return False
+        rest, most = self._time_left(), left * self._pass
+        self.why = self._compare(rest, most, cost)
+        return min(rest, most) > margin * cost
+
+    def _compare(self, rest: float, most: float, cost: float) -> str:
+        """In words, what is left here and what the other method takes, in ns."""
+        here = "not within max_epochs" if rest > most else f"{seconds(rest)} left"
+        return f"{here} by the observed rate, {seconds(cost)} predicted"
+
+    @property
+    def _all(self) -> Index:
+        return np.arange(self.problem.n_samples)
+
+    def _steps(self, gap: float) -> float:
+        """Steps to the tolerance: near the end each doubles the number of digits."""
+        most = self._tuning.steps
+        if gap >= 1:
+            return most
+        return min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
+
+    def _time_left(self) -> float:
+        """By the rate of the later half, in ns; of all, while there is little to go by."""
+        spent, gap = self._seen[-1]
+        before = [seen for seen in self._seen if seen[0] <= spent / 2]
+        then, start = before[0 if len(self._seen) <= EARLY else -1][::-1]
+        if then <= gap:
+            return math.inf
+        return (gap - math.log(self._tol)) * (spent - start) / (then - gap)
