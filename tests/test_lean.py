@@ -10,8 +10,9 @@ from erm_problems import LOSSES, data, problem
 from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
+from apcg.certificate import certify
 from apcg.methods.base import Budget
-from apcg.methods.lean import Lean, PlainSweeps
+from apcg.methods.lean import SURE, Lean, PlainSweeps
 from apcg.methods.lean_momentum import Momentum
 from apcg.methods.lean_setup import PARTS, Tuning
 
@@ -285,3 +286,18 @@ def test_an_optimum_of_zero():
         r = solve(p, "dual", x0=x0, tol=1e-7, max_epochs=400, random_state=0)
         assert r.converged
         assert r.primal == 0
+
+
+def test_a_look_that_failed_says_when_the_next_one_pays():
+    """The gap was four times the estimate, so the next look waits for a quarter of it, and less."""
+    p = problem("squared_hinge", alpha=1e-4, n=200)
+    run = start(p, 1e-3, without=("momentum", "shrinking"))
+    run.advance(Budget(1000))
+    before, now = run._wanted(), run._now()
+    assert run._confident
+    assert now <= before
+    found = certify(p, run.point())
+    run.seen(dataclasses.replace(found, dual=found.primal - 4 * now))
+    assert run._wanted() == pytest.approx(0.25 * SURE * 1e-3 * found.primal)
+    run.seen(dataclasses.replace(found, dual=found.primal - 1e-9 * now))  # never more hopeful
+    assert run._wanted() <= Tuning().calm * 1e-3 * found.primal * (1 + 1e-12)

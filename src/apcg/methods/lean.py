@@ -49,6 +49,8 @@ KNOWN_LOSS = Need(
 PIECE = 1024
 #: So many looks may fail; after each further one the next waits twice as long, in sweeps.
 FREE_LOOKS, MOST_WAIT = 8, 255
+#: After a look that failed the next one is to pass with this much to spare.
+SURE = 0.9
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -166,7 +168,8 @@ class LeanRun:
         self._since_look = 0
         #: sweeps so far, over however few rows, and whole passes
         self._swept = self._passed = 0
-        self._optimism = 1.0
+        #: the estimate that is likely to do over what is asked for, by the last look
+        self._share: float | None = None
         #: a look is wanted, and none has failed yet
         self._confident = False
         #: looks that were wanted and did not end the run, and sweeps to wait after the next one
@@ -216,7 +219,8 @@ class LeanRun:
             return
         self.primal, self._sure, self._since_look = abs(certificate.primal), True, 0
         found, est = certificate.gap, self.estimates[-1]
-        self._optimism = min(max(found / est, 1.0), 100.0) if est > 0 else 1.0
+        if self._confident and found > 0:
+            self._share = min(max(SURE * self._now() / found, 0.01), self.sweeps.factor)
         if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
             self._bring_back(certificate.z)
 
@@ -296,14 +300,15 @@ class LeanRun:
             self.keep = np.sort(np.concatenate([self.keep, back]))
             setup.release()
             self.tally.open()
-            self._optimism = 1.0
+            self._share = None
             self.estimates[-1] = math.inf  # of other rows: it tells nothing of what is to come
 
     # ---- when to look, when to accelerate ----------------------------------------------------
 
     def _wanted(self) -> float:
         """The estimate that a look is likely to pass at."""
-        return max(self.sweeps.factor * self.target.tol / self._optimism, _ROUNDING) * self.primal
+        share = self.sweeps.factor if self._share is None else self._share
+        return max(share * self.target.tol, _ROUNDING) * self.primal
 
     def _look_pays(self) -> bool:
         """Whether the estimate is low enough, with P from D where P is not known yet."""

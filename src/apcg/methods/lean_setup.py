@@ -39,8 +39,9 @@ class Tuning:
     #: ... and after a sweep in which it fell by rho the gap is about rho^`late` of it: each row was
     #: seen before the sweep was over (on rcv1, smooth losses, 0.6 to 0.97; a9a 0.3 to 0.7)
     late: float = 0.5
-    #: with momentum the estimate, taken at moving w, is too high: 2 took 0.92 of the time of 0.7
-    hasty: float = 2.0
+    #: with momentum the estimate, taken at moving w, is too high, by 1.2 to 1.6 (rcv1, 48 runs: 64
+    #: looks with 2, 50 with 1.4, 48 with less, in equal times; on news20 a look takes 2 passes)
+    hasty: float = 1.3
     #: looks are at least 1 + `pause`/sqrt(mu-hat) sweeps apart
     pause: float = 0.1
     #: a failed look of more than this many times the estimate says that rows left out are missing
