@@ -75,9 +75,10 @@ NO_INTERCEPT = Need(
 
 @dataclass(frozen=True)
 class Constants:
-    """kappa, eta and beta of a problem, and the first bound xi_1."""
+    """kappa, rho/mu = 1/eta^2, eta and beta of a problem, and the first bound xi_1."""
 
     kappa: float
+    ratio: float
     eta: float
     beta: float
     xi: float
@@ -86,12 +87,13 @@ class Constants:
     def of(cls, lam: float, R2: float, gamma: float, n: int, gap: float) -> Constants:
         """As the authors choose them; `gap` is P - D at the start."""
         kappa = R2 / (gamma * n) - lam
-        eta = math.sqrt((lam / 2) / (lam / 2 + kappa))
-        return cls(kappa, eta, (1 - eta) / (1 + eta), 0.0).begun(gap)
+        ratio = (lam / 2 + kappa) / (lam / 2)
+        eta = 1 / math.sqrt(ratio)
+        return cls(kappa, ratio, eta, (1 - eta) / (1 + eta), 0.0).begun(gap)
 
     def begun(self, gap: float) -> Constants:
         """The same for a start with this gap."""
-        return replace(self, xi=(1 + self.eta**-2) * gap)
+        return replace(self, xi=(1 + self.ratio) * gap)
 
     def xi_at(self, t: int) -> float:
         """xi_t"""
@@ -99,7 +101,7 @@ class Constants:
 
     def precision(self, t: int) -> float:
         """The gap to which P_t is solved, t = 2, 3, ..."""
-        return self.eta / (2 * (1 + self.eta**-2)) * self.xi_at(t - 1)
+        return self.eta / (2 * (1 + self.ratio)) * self.xi_at(t - 1)
 
 
 class AcceleratedSDCA:
