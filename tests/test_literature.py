@@ -139,6 +139,15 @@ def test_restarts_shorten_the_way_of_accelerated_sdca():
     assert without.epochs < 0.5 * plain.epochs
 
 
+def test_no_inner_problem_is_solved_to_less_than_rounding():
+    """xi_t falls without end, and a gap does not: the outer method goes on all the same."""
+    p = problem("squared", alpha=1e-2)
+    run = AcceleratedDualAscent(restart=False).start(p, Start(), Target(), np.random.default_rng(0))
+    run.advance(Budget(3000, True))
+    assert run.iterate.precision < 1e-25
+    assert run.iterate.t >= 1900  # a pass and half a pass each
+
+
 def test_sag_draws_with_replacement_whatever_is_asked():
     p = problem("logistic")
     a, b = (solve(p, "sag", random_state=0, sampling=s) for s in ("permutation", "uniform"))
