@@ -78,14 +78,15 @@ def make(N: int, nonzeros: int, mu: float | str) -> APCG | Stochastic:
 
 
 def child(N: int, nonzeros: int, mu: float | str, steps: int, folds: int) -> None:
-    """What is run under callgrind."""
-    method = make(N, nonzeros, mu)
-    if steps:
-        method.epoch(np.random.default_rng(0).integers(N, size=steps))
-        if method.state.folds if isinstance(method, APCG) else method.folds:
-            raise SystemExit("a fold came among the steps: ask for fewer steps")
-    for _ in range(folds):
-        method.state.fold() if isinstance(method, APCG) else method.w
+    """What is run under callgrind: one method, or several of `LAZY` with + between their names."""
+    for one in mu.split("+") if isinstance(mu, str) else [mu]:
+        method = make(N, nonzeros, one)
+        if steps:
+            method.epoch(np.random.default_rng(0).integers(N, size=steps))
+            if method.state.folds if isinstance(method, APCG) else method.folds:
+                raise SystemExit("a fold came among the steps: ask for fewer steps")
+        for _ in range(folds):
+            method.state.fold() if isinstance(method, APCG) else method.w
 
 
 def instructions(N: int, nonzeros: int, mu: float | str, *, steps: int = 0, folds: int = 0) -> int:
@@ -100,7 +101,10 @@ def instructions(N: int, nonzeros: int, mu: float | str, *, steps: int = 0, fold
                 valgrind,
                 "--tool=callgrind",
                 f"--callgrind-out-file={Path(folder) / 'callgrind.out'}",
-                *(f"--toggle-collect={name}" for name in (LAZY_COUNTED if mu in LAZY else COUNTED)),
+                *(
+                    f"--toggle-collect={name}"
+                    for name in (LAZY_COUNTED if isinstance(mu, str) else COUNTED)
+                ),
                 *work,
             ],
             capture_output=True,
@@ -167,7 +171,7 @@ def main() -> None:
         args.sizes, args.steps, args.repeats = [20_000, 200_000], 20_000, min(args.repeats, 10)
     if args.child:
         N, nonzeros, mu, steps, folds = args.child
-        child(int(N), int(nonzeros), mu if mu in LAZY else float(mu), int(steps), int(folds))
+        child(int(N), int(nonzeros), mu if mu[0] == "S" else float(mu), int(steps), int(folds))
         return
     try:
         print(f"Instructions a step, {args.nonzeros} nonzeros in a column:\n")

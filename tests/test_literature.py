@@ -17,7 +17,8 @@ from apcg.cli import main
 from apcg.methods import accelerated_sdca, registry, stochastic
 from apcg.methods.accelerated_sdca import AcceleratedDualAscent
 from apcg.methods.base import Target
-from apcg.methods.sag import SAGRun, StochasticAverageGradient
+from apcg.methods.sag import SAG, SAGRun, StochasticAverageGradient
+from apcg.methods.sampling import Sampler, Sweep
 from apcg.methods.stochastic import Stochastic
 from apcg.methods.svrg import ProxSVRG
 from apcg.points import Start
@@ -138,12 +139,49 @@ def test_restarts_shorten_the_way_of_accelerated_sdca():
     assert without.epochs < 0.5 * plain.epochs
 
 
+def test_no_inner_problem_is_solved_to_less_than_rounding():
+    """xi_t falls without end, and a gap does not: the outer method goes on all the same."""
+    p = problem("squared", alpha=1e-2)
+    run = AcceleratedDualAscent(restart=False).start(p, Start(), Target(), np.random.default_rng(0))
+    run.advance(Budget(3000, True))
+    assert run.iterate.precision < 1e-25
+    assert run.iterate.t >= 1900  # a pass and half a pass each
+
+
 def test_sag_draws_with_replacement_whatever_is_asked():
     p = problem("logistic")
     a, b = (solve(p, "sag", random_state=0, sampling=s) for s in ("permutation", "uniform"))
     np.testing.assert_array_equal(a.w, b.w)
     c, d = (solve(p, "svrg", random_state=0, sampling=s) for s in ("permutation", "uniform"))
     assert (c.w != d.w).any()
+
+
+def test_sag_is_not_stable_in_permutations():
+    """Why it does not do as it is asked: the loss grows without end, with steps of 1/L."""
+    p = problem("squared", alpha=1e-3, n=200, density=1.0)
+    ended = {}
+    for how in ("permutation", "uniform"):
+        method, sampler = SAG(p, np.zeros(p.d)), Sampler(np.random.default_rng(1), how)
+        for _ in range(40):
+            method.epoch(sampler.draw(Sweep(np.arange(p.n))))
+        ended[how] = p.primal(method.w)
+    assert ended["uniform"] < p.primal(np.zeros(p.d))
+    assert ended["permutation"] > 1e3 * p.primal(np.zeros(p.d))
+
+
+@pytest.mark.parametrize("method", ["sag", "svrg"])
+def test_the_unit_of_the_data_does_not_matter_with_an_intercept(method):
+    """The feature of the intercept is as large as the samples, whatever their unit is."""
+    base = problem("logistic", alpha=0.1)
+    X = dense(base) + 1.0
+    small, large = (
+        solve(ERM(t * X, base.y, "logistic", alpha=0.1 * t**2, intercept=True), method, tol=1e-7,
+              max_epochs=20_000, random_state=0)
+        for t in (1.0, 1024.0)
+    )  # fmt: skip
+    assert small.converged
+    assert small.epochs == large.epochs
+    assert small.intercept == pytest.approx(large.intercept, rel=1e-9)
 
 
 def test_the_search_for_L_pays_where_one_sample_is_long():

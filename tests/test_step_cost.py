@@ -69,10 +69,9 @@ def test_the_instructions_of_a_step_do_not_grow_with_the_problem(step_cost):
 
 
 @counted
-@pytest.mark.parametrize("method", ["SAG", "SVRG"])
-def test_a_step_with_lazy_updates_costs_as_much_as_its_nonzeros(step_cost, method):
-    small, large = step_cost.per_step([2_000, 200_000], nonzeros=10, mu=method, steps=3_000)
-    assert 50 < small < 5_000
+def test_steps_with_lazy_updates_cost_as_much_as_their_nonzeros(step_cost):
+    small, large = step_cost.per_step([2_000, 100_000], nonzeros=10, mu="SAG+SVRG", steps=2_000)
+    assert 100 < small < 5_000
     assert large / small < 1.5
 
 

@@ -22,8 +22,7 @@ the data. The duality gap of P_t is a sum over samples,
 
     (1/n) sum_i s_i (phi_i(z_i) + phi_i*(-x_i/s_i)) + x_i z_i,
 
-and takes X w: half a pass, which is counted. How many passes to make before it is next computed is
-predicted from how it fell.
+and takes X w: half a pass, which is counted. It is computed after every pass of SDCA.
 
 The pair (w_t, x_t) is certified for P itself. Where P* is far below P(w_1), xi_1 is so large that
 one pass is enough for each P_t for a long time, and the error of these w_t is all there is to see.
@@ -55,8 +54,6 @@ from .sdca import DualAscent
 
 #: Plain SDCA where R^2/(lambda gamma) is at most this many times n: the rule of the authors.
 PLAIN_UP_TO = 10.0
-#: At most this many passes of SDCA between two looks at the gap of P_t.
-MOST_SWEEPS = 10
 #: Begin anew if the xi_1 of a gap that was certified is this part of xi_t. On rcv1 to 1e-6, lambda
 #: 1e-6 and 1e-7: 171 and 459 passes; with 0.1, 279 and 1,444; never, 441 and 1,705. On random data
 #: it costs up to 25 % of the passes (docs/methods-side-by-side.md).
@@ -78,9 +75,10 @@ NO_INTERCEPT = Need(
 
 @dataclass(frozen=True)
 class Constants:
-    """kappa, eta and beta of a problem, and the first bound xi_1."""
+    """kappa, rho/mu = 1/eta^2, eta and beta of a problem, and the first bound xi_1."""
 
     kappa: float
+    ratio: float
     eta: float
     beta: float
     xi: float
@@ -89,12 +87,13 @@ class Constants:
     def of(cls, lam: float, R2: float, gamma: float, n: int, gap: float) -> Constants:
         """As the authors choose them; `gap` is P - D at the start."""
         kappa = R2 / (gamma * n) - lam
-        eta = math.sqrt((lam / 2) / (lam / 2 + kappa))
-        return cls(kappa, eta, (1 - eta) / (1 + eta), 0.0).begun(gap)
+        ratio = (lam / 2 + kappa) / (lam / 2)
+        eta = 1 / math.sqrt(ratio)
+        return cls(kappa, ratio, eta, (1 - eta) / (1 + eta), 0.0).begun(gap)
 
     def begun(self, gap: float) -> Constants:
         """The same for a start with this gap."""
-        return replace(self, xi=(1 + self.eta**-2) * gap)
+        return replace(self, xi=(1 + self.ratio) * gap)
 
     def xi_at(self, t: int) -> float:
         """xi_t"""
@@ -102,7 +101,7 @@ class Constants:
 
     def precision(self, t: int) -> float:
         """The gap to which P_t is solved, t = 2, 3, ..."""
-        return self.eta / (2 * (1 + self.eta**-2)) * self.xi_at(t - 1)
+        return self.eta / (2 * (1 + self.ratio)) * self.xi_at(t - 1)
 
 
 class AcceleratedSDCA:
@@ -226,9 +225,7 @@ class AcceleratedRun:
         self._sampler, self._sweep = Sampler(rng, target.sampling), Sweep(kept)
         self._pieces = max(1, problem.samples.nnz // CHUNK)
         self._halves = halves  # half passes that were made and not yet told
-        self._sweeps = 1  # of SDCA, before the gap of P_t is next computed
-        self._made = 0  # since it was last computed
-        self._last = math.inf  # that gap
+        self._swept = False  # whether SDCA has made a pass since the gap was computed
         self._known: Point | None = None  # what it was computed from
         self.passes = self.restarts = 0
 
@@ -237,23 +234,18 @@ class AcceleratedRun:
         wanted = budget.passes
         if not budget.fixed:
             wanted = min(wanted, costs.until_look(self.problem, self.passes))
-        while self._halves < 2 * wanted:
-            self._halves += self._sweep_or_check(budget)
-            if budget.expired:
-                break
-        if not budget.fixed and self._known is None and not budget.expired:
+        while self._halves < 2 * wanted and not budget.expired:
+            self._halves += self._check() if self._swept else self._pass(budget)
+        if self._swept and not budget.fixed and not budget.expired:
             self._halves += self._check()
         passes, self._halves = divmod(self._halves, 2)
         self.passes += passes
         return Work(passes)
 
-    def _sweep_or_check(self, budget: Budget) -> int:
-        """One or the other; returns the half passes that it took."""
-        if self._made >= self._sweeps:
-            return self._check()
+    def _pass(self, budget: Budget) -> int:
+        """A pass of SDCA on P_t, in pieces; returns the half passes that it took."""
         order = self._sampler.draw(self._sweep)
-        self._known = None
-        self._made += 1
+        self._swept, self._known = True, None
         for piece in np.array_split(order, self._pieces) if self._pieces > 1 else (order,):
             self.iterate.epoch(piece)
             if budget.expired:
@@ -265,19 +257,9 @@ class AcceleratedRun:
         it = self.iterate
         w = it.inner
         z = self.problem.samples.tdot(w)
-        gap, wanted = it.gap(z), it.precision
-        self._known = Point(w=w, x=it.x, z=z, v=it.v)
-        if gap <= wanted:
+        self._swept, self._known = False, Point(w=w, x=it.x, z=z, v=it.v)
+        if it.gap(z) <= it.precision:
             it.step(w)
-            self._last, self._sweeps = math.inf, 1
-        else:
-            # a gap falls by the factor e^(1/2) a pass, by the theory of SDCA, until it is seen to
-            rate = math.log(self._last / gap) / self._made if self._made else 0.0
-            rate = rate if math.isfinite(rate) and rate > 0 else 0.5
-            self._last = gap
-            passes = math.log(gap / max(wanted, 1e-300)) / rate
-            self._sweeps = min(max(math.ceil(passes), 1), MOST_SWEEPS)
-        self._made = 0
         return 1
 
     def point(self) -> Point:
@@ -290,6 +272,5 @@ class AcceleratedRun:
         """Begin anew if the gap is far below xi_t; refresh the rows if they may have drifted."""
         if self._restart and self.iterate.restart(certificate.w, certificate.gap):
             self.restarts += 1
-            self._last, self._sweeps, self._made = math.inf, 1, 0
         if certificate.exact:
             self.iterate.refresh()
