@@ -290,7 +290,7 @@ def test_an_optimum_of_zero():
 
 def test_a_look_that_failed_says_when_the_next_one_pays():
     """The gap was four times the estimate, so the next look waits for a quarter of it, and less."""
-    p = problem("squared_hinge", alpha=1e-4, n=200)
+    p = problem("squared_hinge", alpha=1e-1, n=200)
     run = start(p, 1e-3, without=("momentum", "shrinking"))
     run.advance(Budget(1000))
     before, now = run._wanted(), run._now()
