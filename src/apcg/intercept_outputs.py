@@ -17,6 +17,8 @@ from .weights import divisor
 
 #: Steps of Newton's method for the best intercepts.
 STEPS = 50
+#: A step that promises less than this part of the loss is the last.
+NEAR = 1e-10
 
 
 def imbalance(x: Matrix) -> float:
@@ -49,6 +51,9 @@ def best(loss: Any, y: Any, weights: Vector, z: Matrix, guess: Vector) -> Vector
             break
         way = -np.linalg.solve(_bend(loss, y, weights, x), gradient)
         slope, step = float(gradient @ way), 1.0
+        if -slope <= NEAR * abs(value):  # then the error after a whole step is its square
+            b = b + way
+            break
         while True:
             new = loss.total(z + (b + step * way), y, weights)
             if new <= value + 1e-4 * step * slope or step < 1e-6:
