@@ -186,3 +186,14 @@ def test_few_samples_take_the_fewest_steps():
     assert r.converged
     X, y = one_hot(20_000)
     assert Auto().first(ERM(X, y, "hinge", alpha=1e-4), Start())[0].name == "dual"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_an_intercept_that_is_slow_to_balance_is_no_trap(loss):
+    """All x_i are at a bound but one or two: only the balance is short, and sweeps creep."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 26))
+    y = np.where(X[:, 0] > 0.7, 1.0, -1.0) if loss == "hinge" else 50 * X[:, 0] + 9
+    r = solve(ERM(X, y, loss, alpha=5.0, intercept=True), tol=1e-7, random_state=0)
+    assert r.converged
+    assert r.epochs < 500

@@ -231,7 +231,9 @@ class LeanRun:
             return None
         if not self._sure:
             self._guess_primal(self.estimates[-1])
-        return self.estimates[-1] / self.primal if self.primal > 0 else None
+        est = self.estimates[-1] + (self._unbalanced() if self.setup.constant else 0.0)
+        est /= min(self._share or 1.0, 1.0)  # a look found more than was estimated
+        return est / self.primal if self.primal > 0 else None
 
     @property
     def spent(self) -> float:

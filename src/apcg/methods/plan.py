@@ -243,13 +243,19 @@ class PlanRun:
             b = certificate.b if self.problem.intercept else None
             at = Start(x=certificate.x, w=certificate.w, b=b)
             why = "it got stuck" if stuck else "samples that were left out matter after all"
-            lean = unmet(Lean(), self.problem) is None
-            general: Method = Lean() if lean else AdaptiveMethod()
-            general = general if self.problem.separable else AFGMethod()
+            general = self._fallback(stuck)
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
+
+    def _fallback(self, stuck: bool) -> Method:
+        """What goes on after the method at work: one that asks for less, and always gets on."""
+        if stuck and self.at_work == "interior":  # its points came too close to their bounds
+            return Smoothing()
+        if not self.problem.separable:
+            return AFGMethod()
+        return Lean() if unmet(Lean(), self.problem) is None else AdaptiveMethod()
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""
