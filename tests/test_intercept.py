@@ -75,7 +75,7 @@ def test_the_best_intercept_is_found_where_newton_creeps(weight, monkeypatch):
     evaluate = smooth.evaluate
 
     def creeping(*given):
-        value, slope, bend = evaluate(*given)
+        value, slope, _ = evaluate(*given)
         return value, slope, 17.5  # as if the flat part had curvature
 
     monkeypatch.setattr("apcg.intercept.smooth.evaluate", creeping)
