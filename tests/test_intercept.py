@@ -1,5 +1,6 @@
 """The free intercept: its parts, the problem that the kernels see, and the certificate."""
 
+import math
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
+from apcg._kernels import smooth
 from apcg.intercept import balance, best, imbalance
 from apcg.methods.apcg import APCG
 from apcg.methods.sdca import SDCA
@@ -44,6 +46,40 @@ def test_the_best_intercept_minimises(name, weighted):
             assert all(total(b) <= total(c) * (1 + 1e-13) for c in around)
             found = minimize_scalar(total, bracket=(b - 1, b + 1), tol=1e-12)
             assert total(b) <= found.fun * (1 + 1e-12)
+
+
+class Flat(losses.Loss):
+    """max(|r| - 0.5, 0)^2/(2 gamma): no bound on its slopes, and a flat part."""
+
+    name, margin, gamma, domain = "flat", False, 0.4, (-math.inf, math.inf)
+    theta = (0.0, 0.5, 0.4, -math.inf, math.inf)
+
+
+def test_a_flat_part_has_no_curvature_whatever_the_bounds_are():
+    m = np.array([-2.0, -0.4, 0.0, 0.3, 0.6])
+    np.testing.assert_allclose(Flat().arrays.curvature(m), [2.5, 0, 0, 0, 2.5])
+    theta, out = np.array(Flat().theta), np.empty((3, 5))
+    kernel = smooth.evaluate("interval", theta, m, np.ones(5), 0.0, np.zeros(5), False,
+                             np.ones(1), 1.0, *out)  # fmt: skip
+    np.testing.assert_allclose(out[2], [2.5, 0, 0, 0, 2.5])
+    assert kernel[2] == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("weight", [1e-11, 1e-9])
+def test_the_best_intercept_is_found_where_newton_creeps(weight, monkeypatch):
+    """A row of next to no weight decides, and phi'' of the others says nothing of it."""
+    X, y = np.zeros((3, 1)), np.array([0.0, 0.2, 3.0])
+    p = ERM(X, y, Flat(), alpha=0.1, intercept=True, sample_weight=[1.0, 1.0, weight])
+    b = p.best_intercept(np.zeros(3), 0.3)
+    assert b == pytest.approx(0.5, abs=1e-6)  # as near to 3 as costs nothing
+    evaluate = smooth.evaluate
+
+    def creeping(*given):
+        value, slope, _ = evaluate(*given)
+        return value, slope, 17.5  # as if the flat part had curvature
+
+    monkeypatch.setattr("apcg.intercept.smooth.evaluate", creeping)
+    assert p.best_intercept(np.zeros(3), 0.3) == pytest.approx(0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize("guess", [-3.0, 0.5, 3.0])

@@ -53,7 +53,7 @@ def test_what_to_begin_with():
 def test_a_wide_problem_is_never_tall(monkeypatch):
     wide = Auto().tuning.widest + 1
     p = problem(20, 5)
-    assert not Auto()._is_tall(p.altered(d=wide, n=10**9), "")
+    assert Auto()._is_tall(p.altered(d=wide, n=10**9), "tall") == ""
     assert Auto()._is_tall(p.altered(d=5, n=10**9), "tall") == "tall"
 
 
@@ -99,6 +99,8 @@ def test_it_is_not_left_for_a_method_that_takes_as_long():
 
 def test_what_has_reached_the_tolerance_is_not_left():
     assert not any(gaps(watch(tol=0.5), 1e-4, range(1, 200)))
+    made = watch()
+    assert not any(made.leave(k, 1e-8) for k in range(1, 200))  # though it no longer falls
 
 
 def test_too_few_passes_left_for_newton():

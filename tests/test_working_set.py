@@ -222,6 +222,12 @@ def test_a_start_that_is_good_enough_is_not_worked_on():
     assert len(again.trace) == 1  # nobody looked at the start but the method
 
 
+def test_a_start_outside_the_bounds():
+    p = problem("squared", "wide", positive=True)
+    with pytest.raises(ValueError, match="x0 must be within the bounds"):
+        solve(p, WIDE, x0=-np.ones(p.d))
+
+
 def test_a_path_gives_the_answers_of_single_problems():
     p = problem("squared", "columns")
     top = np.abs(p.samples.dot(p.y)).max() / p.n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutant import EVERYDAY, EXTREMES, FILES, GUARD, SPARSE, Mutant
+from mutant import EVERYDAY, FILES, GUARD, SPARSE, Mutant
 
 PLAN, NEWTON = "methods/plan.py", "methods/blocks_newton.py"
 OUTPUTS, ERM_OUTPUTS = "_kernels/outputs.pyx", "erm_outputs.py"
@@ -81,7 +81,7 @@ MUTANTS = [
            "return self._idle > self.tuning.patience", "return False", SPARSE,
            only="says_when"),
     Mutant("methods/working_set/run.py", "a start outside the bounds",
-           "not problem.interval.contains(at.w)", "False", EXTREMES, only="below_the_bounds"),
+           "not problem.interval.contains(at.w)", "False", SPARSE, only="outside_the_bounds"),
     # ---- the plan's rules ---------------------------------------------------------------------
     Mutant(PLAN, "working sets without L1", "if sparse and problem.interval.a.any():",
            "if sparse:", SPARSE, only="auto_takes_it"),

@@ -76,7 +76,6 @@ MUTANTS = [
         "if self.primal == 0:",
         "if False:",
         "test_solve.py",
-        only="gap_of_zero",
     ),
     Mutant(
         "judge.py",

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = sorted(path.stem for path in (ROOT / "src" / "apcg" / "_kernels").glob("*.pyx"))
 _CYTHON = ["-3", "-Xboundscheck=False", "-Xwraparound=False", "-Xcdivision=True",
            "-Xinitializedcheck=False"]  # fmt: skip
-_PLAIN = ["-O1", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+_PLAIN = ["-O1", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 #: The finder of an editable install comes before every path: it is taken out.
 _BOOT = """
 import sys

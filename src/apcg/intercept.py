@@ -28,6 +28,8 @@ from .loss import Loss
 CONSTANT = 0.25
 #: Slopes, and falls of P, below this part of what they are sums of are rounding.
 _ROUNDING = 1e-15
+#: Newton's method for the best b takes fewer steps than this, where phi'' tells anything.
+_STEPS = 60
 
 
 def constant(mean_square: float, own: float) -> float:
@@ -96,6 +98,7 @@ def _newton(loss: Loss, y: Vector, weights: Vector, z: Vector, b: float) -> tupl
     theta, ones, spare = np.array(loss.theta), np.ones(z.size), np.empty((3, z.size))
     flat = _ROUNDING * z.size * float(np.mean(weights))
     low, high, reach = -math.inf, math.inf, 1e3 * (1 + abs(b))
+    steps = 0
     while True:
         value, slope, bend = smooth.evaluate(
             loss.kernel, theta, z, ones, b, y, loss.margin, weights, 1.0, *spare
@@ -103,7 +106,9 @@ def _newton(loss: Loss, y: Vector, weights: Vector, z: Vector, b: float) -> tupl
         if not abs(slope) > flat:
             return b, bend
         low, high = (b, high) if slope < 0 else (low, b)
-        step = -slope / bend if bend > 0 else -math.copysign(math.inf, slope)
+        steps += 1  # where they creep, it goes on by halves of the bracket
+        newton = bend > 0 and steps < _STEPS
+        step = -slope / bend if newton else -math.copysign(math.inf, slope)
         new = b + min(max(step, -reach), reach)
         if abs(slope * step) <= _ROUNDING * abs(value):
             return new, bend

@@ -152,7 +152,9 @@ static inline void apcg_interval_block(const double *restrict z, const double *r
                                        int margin, const double *theta) {
     const double k = theta[0], epsilon = theta[1], gamma = theta[2];
     const double lower = theta[3], upper = theta[4];
-    const double least = lower * gamma, most = upper * gamma, full = 1.0 / gamma;
+    /* finite, so that the flat part is beyond it */
+    const double most = upper * gamma < 1e308 ? upper * gamma : 1e308;
+    const double least = lower * gamma, full = 1.0 / gamma;
     for (ptrdiff_t i = 0; i < size; i++) {
         const double place = z[i] + t * way[i], b = label[i];
         const double sign = margin ? b : 1.0, c = k - (margin ? b * place : place - b);

@@ -42,7 +42,9 @@ cdef double interval_derivative(double m, const double *theta) noexcept nogil:
 cdef double interval_curvature(double m, const double *theta) noexcept nogil:
     """1/gamma where the slope is between its bounds and not held at 0 by epsilon, else 0."""
     cdef double c = theta[0] - m
-    c = c - theta[1] if c >= theta[1] else (c + theta[1] if c <= -theta[1] else INFINITY)
+    if -theta[1] < c < theta[1]:
+        return 0.0
+    c = c - theta[1] if c >= theta[1] else c + theta[1]
     return 1.0 / theta[2] if theta[3] * theta[2] <= c <= theta[4] * theta[2] else 0.0
 
 
