@@ -257,7 +257,9 @@ class GroupRun(SparseRun):
         few = min(self.tuning.first, math.sqrt(8 * self.problem.d * self._K))
         least = max(1, int(few * count / self.problem.d))
         size = min(max(2 * support, support + min(outside, max(support, least)), least), count)
-        chosen = np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
+        chosen = (
+            np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
+        )
         self._chosen, starts = chosen, penalty.starts
         self._places = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
         features = self._members[self._places]

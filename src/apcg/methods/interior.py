@@ -42,6 +42,10 @@ PIECEWISE_LINEAR = Need(
 )
 
 
+#: The rows that are solved for can balance the others with this part of their range to spare.
+INSIDE = 0.01
+
+
 @dataclass(frozen=True)
 class Tuning:
     """The constants of the interior point method."""
@@ -100,8 +104,10 @@ class InteriorRun:
         self._tuning, self._problem, self._aim = tuning or Tuning(), problem, target.tol
         self._x = np.zeros(problem.n_samples) if x is None else x.copy()
         rows = Rows.of(problem)
-        if free is None or free.size == 0:
-            free = np.flatnonzero(problem.weights) if problem.weights.size > 1 else None
+        if free is not None and not _can_balance(problem, free, self._x):
+            free = None
+        if free is None and problem.weights.size > 1:
+            free = np.flatnonzero(problem.weights)
         self._free, self._fixed = free, np.zeros(rows.size)
         if free is not None:
             self._x[free] = 0.0
@@ -237,6 +243,24 @@ class InteriorRun:
         madds = share + factor.madds(len(H))
         self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
         return Factor(H)
+
+
+def _can_balance(problem: ERM, free: Index, x: Vector) -> bool:
+    """Whether there is an interior point: x_i of these rows that balance those of the others.
+
+    Without an intercept any row will do.
+    """
+    if not problem.intercept or free.size == 0:
+        return free.size > 0
+    y = problem.y if problem.loss.margin else np.ones(problem.n_samples)
+    others = y * x
+    others[free] = 0.0
+    s = np.broadcast_to(problem.weights, problem.n_samples)[free]
+    lower, upper = problem.loss.domain
+    ends = np.stack([lower * s * y[free], upper * s * y[free]])
+    low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    spare = INSIDE * (high - low)
+    return bool(low + spare <= -float(others.sum()) <= high - spare)
 
 
 def _step_length(fastest: float, part: float) -> float:

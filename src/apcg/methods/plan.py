@@ -173,7 +173,7 @@ class PlanRun:
         self.at_work = name
         #: What was chosen and why, in words.
         self.notes = [f"{name}: {why}"]
-        self._passes, self._on_kept_rows = 0, False
+        self._passes, self._on_kept_rows, self._came_back = 0, False, False
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
@@ -232,13 +232,15 @@ class PlanRun:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
         stuck = bool(getattr(self._run, "stuck", False))
-        if stuck and self._on_kept_rows:  # those left out have no digits to give: x of all rows
+        again = self._on_kept_rows and self._came_back
+        if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
             self._on_kept_rows = False
             self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
             return
         if stuck:  # it would be again
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
+            self._came_back = self._on_kept_rows
             self._on_kept_rows = False
             b = certificate.b if self.problem.intercept else None
             at = Start(x=certificate.x, w=certificate.w, b=b)

@@ -129,7 +129,9 @@ class ColumnsRun(SparseRun):
     def round(self, gap: float, value: float) -> bool:
         penalty = self.penalty.times(self.theta)
         W = self._choose(penalty)
-        moved = self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
+        moved = (
+            self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
+        )
         if self.theta > 1:
             self.theta = max(1.0, self.theta / self.falls)
             near = self.tuning.near * self.theta
