@@ -62,7 +62,8 @@ TUNING = NewtonTuning()
 
 def applies(problem: Outputs, tuning: NewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
-    if not (problem.loss.kind is not None and problem.loss.gamma > 0 and problem.g.is_quadratic and problem.dual_form):
+    known = problem.loss.kind is not None and problem.loss.gamma > 0
+    if not (known and problem.g.is_quadratic and problem.dual_form):
         return False
     unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room

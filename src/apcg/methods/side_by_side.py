@@ -41,8 +41,10 @@ FEWEST = 3
 
 @dataclass
 class Together:
-    """What the sweeps found: the x and b of each problem, with its certificate if the sweeps came to
-    their end, the passes, the seconds."""
+    """What the sweeps found: where each problem is, the passes, the seconds.
+
+    Certificates are there if the sweeps came to their end.
+    """
 
     starts: list[Start]
     found: list[Certificate]
