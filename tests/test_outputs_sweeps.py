@@ -121,9 +121,13 @@ def test_each_problem_has_its_own_certificate(loss, intercept):
 
 
 def test_side_by_side_is_for_many_problems_that_are_not_tall():
-    assert side_by_side.pays(ovr())
-    assert not side_by_side.pays(ovr()[:2])
-    assert not side_by_side.pays(ovr(n=400, d=30))
+    patience = side_by_side.patience
+    assert patience(ovr()) > patience(ovr("hinge")) > 0
+    assert patience(ovr()[:2]) == 0
+    easy = ovr(n=400, d=30, alpha=1e-2)
+    assert 0 < patience(easy) < patience(ovr())
+    assert patience(ovr("hinge", n=400, d=30, alpha=1e-2)) == 0
+    assert patience(ovr(n=400, d=30, alpha=1e-5)) == 0
 
 
 def test_slow_problems_go_their_own_ways(monkeypatch):
@@ -144,7 +148,7 @@ def test_the_classifier_shares_its_passes(monkeypatch):
     assert all(status.code == "converged" for status in model.status_)
     threads = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0, n_jobs=2)
     assert np.array_equal(threads.fit(X, y).coef_, model.coef_)
-    monkeypatch.setattr(side_by_side, "pays", lambda _: False)
+    monkeypatch.setattr(side_by_side, "patience", lambda _: 0.0)
     alone = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0).fit(X, y)
     assert not any("side by side" in " ".join(trace.notes) for trace in alone.trace_)
     assert np.abs(alone.coef_ - model.coef_).max() <= 1e-2 * np.abs(model.coef_).max()
