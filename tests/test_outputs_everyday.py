@@ -25,6 +25,7 @@ def digits():
 
 CHECKED = [
     APCGClassifier("logistic"),
+    APCGClassifier("logistic", multi_class="multinomial"),
     APCGClassifier("logistic", multi_class="ovr"),
     APCGClassifier(multi_class="crammer_singer"),
 ]

@@ -1,6 +1,11 @@
 """The sweeps over blocks from inside, and problems of one output side by side."""
 
+import importlib.util
+import sys
+import tracemalloc
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,3 +167,34 @@ def test_a_sum_of_logistic_losses_is_as_many_problems():
     assert r.converged
     assert r.primal == pytest.approx(alone, rel=2e-9)
     assert sp.issparse(joint.samples.stored)
+
+
+@pytest.mark.parametrize("momentum", [False, True])
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
+def test_memory_is_a_few_times_that_of_w_and_x(loss, momentum):
+    """At most 10 (n + d) K numbers beside the data, as the docs say."""
+    p = problem(loss, n=1500, d=200, K=20, alpha=1e-5, layout="csr")
+    without = ("newton",) if momentum else ("newton", "momentum")
+    tracemalloc.start()
+    try:
+        r = solve(p, BlockAuto(without), tol=1e-9, max_epochs=25, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (r.mu < 1) == momentum
+    assert peak / 8 <= 10 * (p.n_samples + p.d) * p.K
+
+
+def test_certificates_of_random_problems_in_extended_precision():
+    """Some of the problems of benchmarks/fuzz_outputs.py, all methods."""
+    path = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz_outputs.py"
+    spec = importlib.util.spec_from_file_location("fuzz_outputs", path)
+    fuzz = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz_outputs"] = fuzz
+    spec.loader.exec_module(fuzz)
+    counts = Counter()
+    with np.errstate(all="ignore"):
+        wrong = {seed: fuzz.one(seed, counts) for seed in (*range(40), 2810, 3418, 3463, 4062)}
+    assert not any(wrong.values()), wrong
+    assert counts["solves"] > 60
+    assert {"auto", "sdca", "apcg", "afg", "newton"} <= set(counts)

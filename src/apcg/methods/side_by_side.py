@@ -36,8 +36,8 @@ SHARE = 0.5
 #: takes a fourth of the time of K sweeps for one (20 newsgroups); of a loss that is not smooth each
 #: problem has its own few rows that matter.
 PATIENCE, PATIENCE_WITH_KINKS = 32.0, 16.0
-#: With many samples for each feature: so many, if the mean of |a_i|^2/(lambda n) is not above this
-#: (digits: sweeps for all took 0.4 to 0.7 of the time of Newton's method at 0.8, up to 3.5 times at 80)
+#: With many samples for each feature: so many, if the mean of |a_i|^2/(lambda n) is at most this
+#: (digits: the time was 0.35 to 0.6 of that of Newton's method at 0.8, up to 3.5 times that at 80).
 PATIENCE_TALL, STEEPEST_TALL = 12.0, 10.0
 #: Fewer problems than this are solved one by one.
 FEWEST = 3
