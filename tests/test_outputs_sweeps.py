@@ -198,3 +198,12 @@ def test_certificates_of_random_problems_in_extended_precision():
     assert not any(wrong.values()), wrong
     assert counts["solves"] > 60
     assert {"auto", "sdca", "apcg", "afg", "newton"} <= set(counts)
+
+
+def test_newton_gets_on_where_its_matrix_is_nearly_singular():
+    """Few samples are where phi is curved, and intercepts have no penalty."""
+    X = np.array([[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1], [-1, -2], [2, 2], [-2, -2]])
+    for seed in range(6):
+        model = APCGClassifier(multi_class="crammer_singer", random_state=seed)
+        model.fit(X, [1, 1, 1, 2, 2, 2, 3, 3, 3])
+        assert model.status_.code == "converged"
