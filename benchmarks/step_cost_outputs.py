@@ -26,13 +26,13 @@ import scipy.sparse as sp
 
 from apcg import ERM, solve
 
-#: The compiled functions to count, of one output and of K.
-COUNTED = (
-    "__pyx_fuse_*coordinate*run",
-    "__pyx_fuse_*plain*run_plain",
-    "__pyx_fuse_*blocks*plain_sweep",
-    "__pyx_fuse_*blocks_momentum*momentum_sweep",
-)
+#: The compiled functions to count, by method and whether K is 1.
+COUNTED = {
+    ("apcg", True): "*coordinate*run*",
+    ("sdca", True): "*run_plain*",
+    ("apcg", False): "*momentum_sweep*",
+    ("sdca", False): "*plain_sweep*",
+}
 SAMPLES = 200
 
 
@@ -70,7 +70,7 @@ def total(method: str, nonzeros: int, K: int, passes: int) -> int:
                 valgrind,
                 "--tool=callgrind",
                 f"--callgrind-out-file={Path(folder) / 'callgrind.out'}",
-                *(f"--toggle-collect={name}" for name in COUNTED),
+                f"--toggle-collect={COUNTED[method, K == 1]}",
                 sys.executable, __file__, "--child", method, str(nonzeros), str(K), str(passes),
             ],
             capture_output=True,
