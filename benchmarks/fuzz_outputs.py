@@ -80,10 +80,9 @@ def conjugate(loss, s, x, y, K):
     if isinstance(loss, losses.Columns):
         phi, u = loss.loss, x / s
         if not phi.margin:
-            terms = u**2 / 2 if phi.name == "squared" else u**2 / 2
             limit = LONG(np.inf) if phi.name == "squared" else LONG(phi.delta)
             outside = max(outside, float((np.abs(u) - limit).max(initial=0)))
-            terms = [s * terms, -x * y]
+            terms = [s * u**2 / 2, -x * y]
         else:
             outside = max(outside, float((-u).max(initial=0)), float((u - 1).max(initial=0)))
             u = np.clip(u, 0, 1)
@@ -137,7 +136,7 @@ def values(loss, z, y, K):
 
 
 def penalties(problem, penalty, w, v):
-    """(g(w), g*(v), how far v is outside the domain of g*), with l1_ratio = 1/2 where it is used."""
+    """(g(w), g*(v), how far v is outside the domain of g*); l1_ratio is 1/2 where it is used."""
     rows = penalty.startswith("group")
     sizes = [np.sqrt((t**2).sum(axis=1)) if rows else np.abs(t) for t in (w, v)]
     a, b = {"l2": (0, 1), "l1": (1, 0), "group": (1, 0)}.get(penalty, (LONG(0.5), LONG(0.5)))
@@ -169,6 +168,7 @@ def recomputed(problem, penalty, r):
     # z and v have rounding errors of their own, which slopes multiply
     slopes = np.abs(x).sum(axis=1)
     reach = float((np.abs(X) @ np.abs(w)).max(initial=0) + np.abs(b).max(initial=0))
+    slopes = slopes + s * (phi > 0)  # of x, and of phi at z
     size = float(abs(P)) + (size + float(slopes.sum()) * (reach + 1)) / float(n)
     size += float(lam * gc) + float(np.abs(X).T @ slopes @ np.abs(w).max(axis=1)) / float(n)
     if p.intercept:
@@ -204,7 +204,8 @@ def one(seed, counts):
         if outside > 1e-11:
             wrong.append(f"{method}: outside the domain by {outside:.1e}")
         if abs(float(P - D) - r.gap) > slack:
-            wrong.append(f"{method}: gap {r.gap:.3e}, in fact {float(P - D):.3e}, slack {slack:.1e}")
+            gap = float(P - D)
+            wrong.append(f"{method}: gap {r.gap:.3e}, in fact {gap:.3e}, slack {slack:.1e}")
         if r.gap < -slack:
             wrong.append(f"{method}: negative gap {r.gap:.3e}, slack {slack:.1e}")
         if r.converged and r.gap > tol * abs(r.primal):
@@ -212,7 +213,7 @@ def one(seed, counts):
         found.append((method, P, D, slack))
     for method, _, D, slack in found:
         least = min(found, key=lambda f: f[1])
-        if D > least[1] + slack + least[3]:
+        if least[1] + slack + least[3] < D:
             wrong.append(f"{method}: D is {float(D - least[1]):.3e} above the P of {least[0]}")
     return wrong
 

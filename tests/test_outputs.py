@@ -406,3 +406,20 @@ def test_a_group_penalty_and_its_conjugate_belong_together(seed):
         assert np.allclose(g.conjugate_gradient(u), w, atol=1e-12)
     else:
         assert g.conjugate(u * 1.01 + 1e-9 * a) == np.inf or not w.any()
+
+
+def test_crammer_singer_is_that_of_liblinear():
+    """scikit-learn's LinearSVC is LIBLINEAR -s 4 here; its W is never better than our bound."""
+    from sklearn.datasets import load_iris
+    from sklearn.svm import LinearSVC
+
+    X, y = load_iris(return_X_y=True)
+    X, alpha = X / X.max(axis=0), 1e-2
+    p = ERM(X, y, "multiclass_hinge", alpha=alpha)
+    r = solve(p, tol=1e-7, random_state=0, max_epochs=20000)
+    assert r.converged
+    peer = LinearSVC(C=1 / (alpha * len(y)), multi_class="crammer_singer", tol=1e-8,
+                     fit_intercept=False, max_iter=10**6, random_state=0).fit(X, y)  # fmt: skip
+    theirs = p.primal(peer.coef_.T.copy())
+    assert r.dual <= theirs
+    assert theirs == pytest.approx(r.primal, rel=1e-6)

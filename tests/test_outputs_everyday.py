@@ -29,6 +29,7 @@ def digits():
 
 MODES = [
     {"loss": "logistic"},
+    {"loss": "logistic", "multi_class": "multinomial"},
     {"loss": "logistic", "multi_class": "ovr"},
     {"multi_class": "crammer_singer"},
 ]

@@ -90,3 +90,14 @@ def test_without_valgrind_it_says_how_to_get_it(step_cost, monkeypatch):
     monkeypatch.setattr(step_cost.shutil, "which", lambda name: None)
     with pytest.raises(step_cost.NoCounts, match="apt install valgrind"):
         step_cost.instructions(100, 5, 0.0, steps=10)
+
+
+@counted
+def test_a_step_with_twenty_classes_costs_less_than_half_of_as_many_steps():
+    outputs = load("step_cost_outputs")
+    try:
+        one, many = outputs.per_step([("apcg", 60, 1), ("apcg", 60, 20)])
+    except outputs.NoCounts as reason:
+        pytest.skip(str(reason))
+    assert 60 * 20 < many < 0.5 * 20 * one
+    assert many <= 20 * 20 * 60  # instructions, for each class and nonzero

@@ -124,7 +124,9 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _shares(self, plan: Plan, starts: Sequence[Any], task: Task) -> bool:
         """Whether the first sweeps are for all problems at once, if nobody watches each."""
         cold = all(start is None for start in starts)
-        return self.method == "auto" and cold and not task and side_by_side.pays(plan.problems)
+        if self.method != "auto" or not cold or task:
+            return False
+        return side_by_side.patience(plan.problems) > 0
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""

@@ -52,6 +52,8 @@ class NewtonTuning:
     earliest: float = 0.5
     #: Armijo's share of the slope
     share: float = 1e-4
+    #: a step moves predictions by at most so many times their size, or by so much
+    longest: float = 100.0
     #: conjugate gradients: the residual of the first step over the gradient, iterations of a step
     rough: float = 0.25
     iterations: int = 500
@@ -62,12 +64,8 @@ TUNING = NewtonTuning()
 
 def applies(problem: Outputs, tuning: NewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
-    if not (
-        problem.loss.kind is not None
-        and problem.loss.gamma > 0
-        and problem.g.is_quadratic
-        and problem.dual_form
-    ):
+    known = problem.loss.kind is not None and problem.loss.gamma > 0
+    if not (known and problem.g.is_quadratic and problem.dual_form):
         return False
     unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
@@ -153,11 +151,15 @@ class NewtonRun:
 
     def _step(self, gradient: Matrix, against: Matrix) -> bool:
         """Go against this as far as P falls well, by halves; whether it falls at all."""
-        slope, step = -float(np.vdot(gradient, against)), 1.0
+        slope = -float(np.vdot(gradient, against))
         if not slope < 0:
             return False
         dz = self._times(against)
-        while step > 1e-10:
+        # where H is nearly singular, 1 is far too long
+        size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
+        step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
+        shortest = 1e-10 * step
+        while step > shortest:
             W = self._W - step * against
             value = self._primal(W, self._z - step * dz)
             if value <= self._value + self._tuning.share * step * slope:

@@ -36,7 +36,7 @@ from .newton import Newton, NewtonRun
 
 @dataclass(frozen=True)
 class Tuning:
-    """When to go on (docs/decisions/0012-smoothing.md has the figures)."""
+    """When to go on (docs/decisions/0013-smoothing.md has the figures)."""
 
     #: gamma of the stages; the unit is 1 for margins, the mean loss at w = 0 for residuals
     gammas: tuple[float, ...] = (0.3, 0.05, 0.01)

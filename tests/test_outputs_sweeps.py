@@ -1,0 +1,209 @@
+"""The sweeps over blocks from inside, and problems of one output side by side."""
+
+import importlib.util
+import sys
+import tracemalloc
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_outputs import LAYOUTS, problem
+from test_outputs_everyday import text
+
+from apcg import ERM, solve
+from apcg._kernels import many
+from apcg.certificate import certify
+from apcg.estimators import APCGClassifier
+from apcg.methods import side_by_side
+from apcg.methods.base import Budget, Target
+from apcg.methods.blocks import BlockRun
+from apcg.methods.blocks_momentum import Momentum
+from apcg.methods.blocks_plan import BlockAuto
+from apcg.methods.blocks_setup import DEFAULTS, Setup
+from apcg.points import Point, Start
+
+
+def started(p, without=(), **changes):
+    setup = Setup(p, replace(DEFAULTS, **changes))
+    return BlockRun(setup, without, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+
+
+def sweeps(run, count):
+    for _ in range(count):
+        run._sweep(Budget(1000, False, None))
+    return run
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_sum_over_labels_is_the_product(layout):
+    p = problem("softmax", layout=layout, weighted=True)
+    share = np.random.default_rng(1).dirichlet(np.ones(8))
+    out = np.zeros((p.d, 8))
+    many.dot_labels(*p.samples.arrays, p.y, p.weights, share, out)
+    x = p.weights[:, None] * (np.eye(8)[p.y] - share)
+    assert np.allclose(out, p.samples.stored.T @ x, atol=1e-6 if layout == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["softmax", "smoothed", "crammer_singer", "columns", "logistic"])
+def test_sums_belong_to_the_blocks(loss, intercept, weighted):
+    """W is A x after any sweep, plain or with momentum, and x is in its domain."""
+    p = problem(loss, alpha=1e-4, intercept=intercept, weighted=weighted, layout="csr", n=150)
+    run = sweeps(started(p), 3)
+    for stage in range(2):
+        setup, at = run.setup, run.sweeps
+        assert np.allclose(at.W, setup.rows(setup.x(at.blocks)), atol=1e-9 * np.abs(at.W).max())
+        assert p.dual_from(setup.x(at.blocks), p._combine(setup.x(at.blocks))) > -np.inf
+        if stage == 0:
+            run.sweeps = Momentum(setup, (), at.state, 0.1)
+            sweeps(run, 12)
+    assert run.sweeps.state.s < 1
+
+
+def test_rows_at_a_vertex_are_dropped_and_come_back():
+    p = problem("crammer_singer", n=400, alpha=0.1)
+    run = sweeps(started(p), 12)
+    assert run.keep.size < 0.5 * p.n_samples
+    whole = sweeps(started(p, ("shrinking",)), 12)
+    assert whole.keep.size == p.n_samples
+    assert run.count.work < whole.count.work
+    # at another W nothing of that holds: the rows that do not rest there are back
+    before = run.keep
+    z = np.random.default_rng(0).standard_normal((p.n_samples, p.K))
+    run._bring_back(z)
+    back = np.setdiff1d(run.keep, before)
+    out = np.setdiff1d(np.arange(p.n_samples), run.keep)
+    top = run.sweeps.blocks[:, : p.K].argmax(axis=1)
+    A = z + (np.arange(p.K) != p.y[:, None])
+    rest = A.argmax(axis=1) == top
+    assert back.size
+    assert rest[out].all()
+    assert run.count.high == np.inf
+
+
+@pytest.mark.parametrize("loss", ["crammer_singer", "smoothed"])
+def test_rows_dropped_too_soon_do_no_harm(loss):
+    """With a threshold of zero every row at rest is dropped at once."""
+    p = problem(loss, n=200, d=20, alpha=1e-3)
+    hasty = BlockAuto(("newton",), replace(DEFAULTS, drop=0.0, drop_from=np.inf))
+    r = solve(p, hasty, tol=1e-7, random_state=0, max_epochs=20000)
+    assert r.converged, r.status
+    exact = solve(p, BlockAuto(("shrinking", "newton")), tol=1e-7, random_state=0, max_epochs=20000)
+    assert r.primal == pytest.approx(exact.primal, rel=2e-7)
+
+
+def ovr(loss="smoothed_hinge", n=150, d=400, K=6, intercept=False, alpha=1e-3):
+    X, y = text(n, d, K)
+    codes = np.unique(y, return_inverse=True)[1]
+    first = ERM(X, np.where(codes == 0, 1.0, -1.0), loss, "l2", alpha, intercept=intercept)
+    return [first] + [first.with_labels(np.where(codes == k, 1.0, -1.0)) for k in range(1, K)]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic", "squared_hinge", "hinge"])
+def test_each_problem_has_its_own_certificate(loss, intercept):
+    problems = ovr(loss, intercept=intercept)
+    found = side_by_side.sweep(problems, 1e-5, 1000, np.random.default_rng(0))
+    done = 0
+    for k, p in enumerate(problems):
+        r = found.solution(k, 1e-5)
+        if r is None:
+            start = found.starts[k]
+            r = solve(p, x0=start, tol=1e-5, random_state=0)
+        else:
+            done += 1
+            again = certify(p, Point(r.w, r.x, r.intercept))
+            assert again.primal == pytest.approx(r.primal, rel=1e-12)
+            assert again.dual == pytest.approx(r.dual, rel=1e-11)
+        alone = solve(p, tol=1e-6, random_state=0)
+        assert r.converged
+        assert alone.dual <= r.primal <= alone.primal * (1 + 1.1e-5)
+    assert done == len(problems) or loss == "hinge"
+
+
+def test_side_by_side_is_for_many_problems_that_are_not_tall():
+    patience = side_by_side.patience
+    assert patience(ovr()) > patience(ovr("hinge")) > 0
+    assert patience(ovr()[:2]) == 0
+    easy = ovr(n=400, d=30, alpha=1e-2)
+    assert 0 < patience(easy) < patience(ovr())
+    assert patience(ovr("hinge", n=400, d=30, alpha=1e-2)) == 0
+    assert patience(ovr(n=400, d=30, alpha=1e-5)) == 0
+
+
+def test_slow_problems_go_their_own_ways(monkeypatch):
+    problems = ovr(alpha=1e-6)
+    monkeypatch.setattr(side_by_side, "PATIENCE", 0.0)
+    found = side_by_side.sweep(problems, 1e-9, 1000, np.random.default_rng(0))
+    assert not found.found
+    assert found.passes < 20
+    assert found.solution(0, 1e-9) is None
+    r = solve(problems[0], x0=found.starts[0], tol=1e-9, random_state=0)
+    assert r.converged
+
+
+def test_the_classifier_shares_its_passes(monkeypatch):
+    X, y = text(150, 400, 6)
+    model = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0).fit(X, y)
+    assert all("side by side" in trace.notes[0] for trace in model.trace_)
+    assert all(status.code == "converged" for status in model.status_)
+    threads = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0, n_jobs=2)
+    assert np.array_equal(threads.fit(X, y).coef_, model.coef_)
+    monkeypatch.setattr(side_by_side, "patience", lambda _: 0.0)
+    alone = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0).fit(X, y)
+    assert not any("side by side" in " ".join(trace.notes) for trace in alone.trace_)
+    assert np.abs(alone.coef_ - model.coef_).max() <= 1e-2 * np.abs(model.coef_).max()
+
+
+def test_a_sum_of_logistic_losses_is_as_many_problems():
+    problems = ovr("logistic", alpha=1e-4, intercept=True)
+    joint = side_by_side.side_by_side(problems)
+    r = solve(joint, tol=1e-9, random_state=0)
+    alone = sum(solve(p, tol=1e-10, random_state=0).primal for p in problems)
+    assert r.converged
+    assert r.primal == pytest.approx(alone, rel=2e-9)
+    assert sp.issparse(joint.samples.stored)
+
+
+@pytest.mark.parametrize("momentum", [False, True])
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
+def test_memory_is_a_few_times_that_of_w_and_x(loss, momentum):
+    """At most 10 (n + d) K numbers beside the data, as the docs say."""
+    p = problem(loss, n=1500, d=200, K=20, alpha=1e-5, layout="csr")
+    without = ("newton",) if momentum else ("newton", "momentum")
+    tracemalloc.start()
+    try:
+        r = solve(p, BlockAuto(without), tol=1e-9, max_epochs=25, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (r.mu < 1) == momentum
+    assert peak / 8 <= 10 * (p.n_samples + p.d) * p.K
+
+
+def test_certificates_of_random_problems_in_extended_precision():
+    """Some of the problems of benchmarks/fuzz_outputs.py, all methods."""
+    path = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz_outputs.py"
+    spec = importlib.util.spec_from_file_location("fuzz_outputs", path)
+    fuzz = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz_outputs"] = fuzz
+    spec.loader.exec_module(fuzz)
+    counts = Counter()
+    with np.errstate(all="ignore"):
+        wrong = {seed: fuzz.one(seed, counts) for seed in (*range(40), 2810, 3418, 3463, 4062)}
+    assert not any(wrong.values()), wrong
+    assert counts["solves"] > 60
+    assert {"auto", "sdca", "apcg", "afg", "newton"} <= set(counts)
+
+
+def test_newton_gets_on_where_its_matrix_is_nearly_singular():
+    """Few samples are where phi is curved, and intercepts have no penalty."""
+    X = np.array([[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1], [-1, -2], [2, 2], [-2, -2]])
+    for seed in range(6):
+        model = APCGClassifier(multi_class="crammer_singer", random_state=seed)
+        model.fit(X, [1, 1, 1, 2, 2, 2, 3, 3, 3])
+        assert model.status_.code == "converged"
