@@ -36,7 +36,7 @@ ORDER = (
     ("theory",),
     ("checks",),
     ("weights", "spectra", "loss", "loss_outputs", "losses", "penalties", "functions"),
-    ("problem", "regulariser", "intercept", "forms", "erm"),
+    ("problem", "regulariser_groups", "regulariser", "intercept", "forms", "erm"),
     ("regulariser_outputs", "intercept_outputs", "erm_outputs"),
     ("points",),
     ("certificate",),

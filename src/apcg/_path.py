@@ -82,7 +82,7 @@ def path(
 def _gone_on(
     problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
 ) -> Solution | None:
-    """The answer of the run before, told this alpha, if its first look passes; else None.
+    """The answer of the run before, told this alpha, if one look is enough; else None.
 
     That look is certified as any other. What is spared is the beginning of a run.
     """
@@ -97,8 +97,9 @@ def _gone_on(
     with np.errstate(all="ignore"):
         epochs = run.advance(Budget(passes)).passes
         found = certify_enough(problem, run.point(), tol)
-    if not (found.exact and found.relative <= tol and epochs <= passes):
+    if not found.exact or (found.relative > tol and epochs < passes):
         return None
+    code = "converged" if found.relative <= tol else "max_epochs"
     trace = Trace(*last.trace.columns)
     seconds = time.perf_counter() - begun
     trace.append(
@@ -106,7 +107,7 @@ def _gone_on(
         mu=last.mu, restarts=0, method="working_set",
     )  # fmt: skip
     trace.notes = ["working_set: it goes on with the set of the alpha before"]
-    status = Status.of("converged", epochs, found.relative, tol)
+    status = Status.of(code, epochs, found.relative, tol)
     return replace(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
         epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,

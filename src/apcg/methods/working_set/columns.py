@@ -45,7 +45,7 @@ class ColumnsRun(SparseRun):
         self._checked = False
 
     def turn(self, problem: ERM, target: Target) -> None:
-        """With the slopes of columns that may enter by the strong rule: none moves by over alpha."""
+        """With the slopes of columns that may enter by the strong rule only."""
         before = self.penalty
         super().turn(problem, target)
         self._most = self.tuning.gradients[not self.losses.constant]
@@ -129,7 +129,9 @@ class ColumnsRun(SparseRun):
     def round(self, gap: float, value: float) -> bool:
         penalty = self.penalty.times(self.theta)
         W = self._choose(penalty)
-        moved = self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
+        moved = (
+            self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
+        )
         if self.theta > 1:
             self.theta = max(1.0, self.theta / self.falls)
             near = self.tuning.near * self.theta

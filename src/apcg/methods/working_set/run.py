@@ -164,7 +164,7 @@ class SparseRun:
     def predict(self) -> Vector:
         """X w + b"""
         self.cost += 0.5
-        return self.problem.samples.tdot(self.w) + self.b
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def arrive(self, z: Vector) -> None:
         """To predictions z: the losses there, at the best b, and minus their gradient."""

@@ -61,7 +61,7 @@ class WideRun(SparseRun):
         return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
 
     def predict(self) -> Vector:
-        return self.problem.samples.tdot(self.w) + self.b
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def descend(self) -> None:
         """`slope` anew, of a dual point that is feasible unless a column outside the set violates.
@@ -81,7 +81,7 @@ class WideRun(SparseRun):
         self.cost += 0.5
 
     def _choose(self) -> None:
-        """The support and the columns that are nearest to entering it; the same set if it will do."""
+        """The support and the columns nearest to entering it; the same set if it will do."""
         penalty, d, block = self.penalty.times(self.theta), self.problem.d, self._block
         if block is not None and block.W.size == d:
             return
