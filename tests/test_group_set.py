@@ -1,5 +1,7 @@
 """Working sets of groups: the group lasso and the multi-task lasso, by optimality and by peers."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -136,7 +138,7 @@ def test_block_sweeps_bring_a_model_to_rest(K):
     G, g = A.T @ A, np.ascontiguousarray(A.T @ rng.standard_normal((30, K)))
     q, v = g.copy(), np.zeros((10, K))
     starts, a = np.array([0, 3, 4, 10]), np.array([3.0, 1.0, 200.0])
-    bend = np.array([np.linalg.eigvalsh(G[i:j, i:j])[-1] for i, j in zip(starts, starts[1:])])
+    bend = np.array([np.linalg.eigvalsh(G[i:j, i:j])[-1] for i, j in pairwise(starts)])
     sweeps, worst = lasso.group_sweeps(G, g, v, starts, bend, a, np.empty(6 * K), 10**5, 0.0, 0.0,
                                        1e-11, 1.0)  # fmt: skip
     assert sweeps < 10**5

@@ -18,7 +18,6 @@ from .certificate import certify_enough
 from .erm import ERM
 from .methods.adaptive import resting
 from .methods.base import Method, Target
-from .methods.working_set import SparseRun
 from .points import Start
 from .result import Solution, Status, Trace
 from .weights import divisor
@@ -87,9 +86,7 @@ def _gone_on(
     That look is certified as any other. What is spared is the beginning of a run.
     """
     watched = {"callback", "check_every", "verbose", "time_limit"} & set(options)
-    if last is None or watched or not isinstance(run, SparseRun):
-        return None
-    if not run.goes_on(problem, last.w):
+    if last is None or watched or not _can_go_on(run, problem, last.w):
         return None
     begun, tol = time.perf_counter(), options.get("tol", 1e-6)
     passes = options.get("max_epochs", 1000)
@@ -112,6 +109,11 @@ def _gone_on(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
         epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
     )  # fmt: skip
+
+
+def _can_go_on(run: Any, problem: ERM, w: Vector | None = None) -> bool:
+    """Whether the run takes another alpha, this problem differs in nothing else, and it is at w."""
+    return hasattr(run, "turn") and bool(run.goes_on(problem, w))
 
 
 @dataclass
@@ -158,7 +160,7 @@ def _ahead(problem: ERM, seen: list[_Seen], run: Any = None) -> Start | None:
     last = seen[-1]
     if last.answer.side == "primal" and problem.separable and problem.interval.a.any():
         # a sparse w is the better start by its zeros, and the rest would take longer than a point
-        if isinstance(run, SparseRun) and run.goes_on(problem):
+        if _can_go_on(run, problem):
             return Start(w=run.w.copy(), b=run.b, side="primal", run=run)
         return Start(w=last.answer.w, b=last.answer.intercept, side="primal")
     guesses = [_Guess([last], [1.0])]
