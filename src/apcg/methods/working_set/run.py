@@ -54,6 +54,8 @@ class SparseRun:
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
+        #: why another method should go on, if there is a reason
+        self.why = ""
         #: the relative gap, when it was last computed
         self.relative = math.inf
 
