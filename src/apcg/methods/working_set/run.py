@@ -104,8 +104,10 @@ class SparseRun:
                 break
             if budget.expired or self.cost - first >= budget.passes:
                 break
+            before = self.cost
             if self._idles(gap, value) or not self.round(gap, value):
                 return self._give_up(gap <= STALL * abs(value), budget)
+            self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
         passes = max(math.ceil(self.cost) - self._counted, 1)
         self._counted += passes
         return Work(passes)
