@@ -155,3 +155,58 @@ def test_any_fit_is_certified_whatever_the_order_of_rows(case):
     assert Q - b.duality_gap_ - rounding <= P
     if a.status_.converged:
         assert a.duality_gap_ <= 1e-6 * P + rounding
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
+@pytest.mark.parametrize("shape", [(60, 12), (40, 70)])  # by the Gram matrix alone; by a run
+def test_sparse_regression_agrees_with_scikit_learn(penalty, shape):
+    from sklearn.linear_model import ElasticNetCV, LassoCV
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    y = X[:, :5] @ rng.standard_normal(5) + rng.standard_normal(shape[0]) + 3.0
+    kind = LassoCV if penalty == "l1" else ElasticNetCV
+    theirs = kind(cv=4, tol=1e-9, max_iter=10**6, alphas=30).fit(X, y)
+    ours = APCGRegressorCV(
+        penalty=penalty, alphas=theirs.alphas_, cv=4, scoring="neg_mean_squared_error", tol=1e-9
+    ).fit(X, y)
+    assert ours.alpha_ == theirs.alpha_
+    assert -ours.scores_ == pytest.approx(theirs.mse_path_, rel=1e-3)
+    assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-4)
+    assert ours.n_iter_path_.shape == ours.scores_.shape
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error", "r2", "neg_max_error"])
+def test_sparse_scores_are_those_of_single_fits(weighted, scoring):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:90] * 10, y[:90]
+    s = np.random.default_rng(0).uniform(0.2, 2.0, y.size) if weighted else None
+    model = APCGRegressorCV(penalty="l1", alphas=[3.0, 0.3], cv=3, scoring=scoring, tol=1e-9)
+    model.fit(X, y, s)
+    grid = GridSearchCV(
+        APCGRegressor(penalty="l1", tol=1e-9), {"alpha": [3.0, 0.3]}, cv=3,
+        scoring=scoring or "r2",
+    )  # fmt: skip
+    if not weighted:  # GridSearchCV scores without weights
+        found = grid.fit(X, y).cv_results_
+        scores = np.transpose([found[f"split{k}_test_score"] for k in range(3)])
+        assert model.scores_ == pytest.approx(scores, rel=1e-4)
+    single = APCGRegressor(penalty="l1", alpha=model.alpha_, tol=1e-9).fit(X, y, s)
+    assert model.coef_ == pytest.approx(single.coef_, abs=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sparse_classification_scores_are_those_of_single_fits(classes):
+    X, y = load_digits(n_class=classes, return_X_y=True)
+    X, y = X[:150] / 16, y[:150]
+    model = APCGClassifierCV(
+        "logistic", penalty="l1", alphas=[0.1, 0.01], cv=3, multi_class="ovr", tol=1e-8
+    ).fit(X, y)
+    grid = GridSearchCV(
+        APCGClassifier("logistic", penalty="l1", multi_class="ovr", tol=1e-8),
+        {"alpha": [0.1, 0.01]}, cv=3,
+    ).fit(X, y)  # fmt: skip
+    scores = np.transpose([grid.cv_results_[f"split{k}_test_score"] for k in range(3)])
+    assert model.scores_ == pytest.approx(scores, abs=1e-12)
+    assert model.alpha_ == grid.best_params_["alpha"]

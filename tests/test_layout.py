@@ -36,7 +36,7 @@ ORDER = (
     ("theory",),
     ("checks", "checks_outputs"),
     ("weights", "spectra", "loss", "loss_outputs", "losses", "penalties", "functions"),
-    ("problem", "regulariser", "intercept", "recovery", "forms", "erm"),
+    ("problem", "regulariser_groups", "regulariser", "intercept", "recovery", "forms", "erm"),
     ("regulariser_outputs", "intercept_outputs", "erm_outputs"),
     ("points",),
     ("certificate",),

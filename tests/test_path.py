@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from erm_problems import data, problem, text_like
 
 from apcg import ERM, _path, path, solve
@@ -130,3 +131,46 @@ def test_answers_at_the_bounds_with_an_intercept(method):
     p = ERM(rng.standard_normal((4, 3)), [1, -1, 1, -1], "logistic", "l2", intercept=True)
     found = path(p, [1, 0.1, 0.01, 0.001], method, max_epochs=0, random_state=0)
     assert [r.status.code for r in found] == ["max_epochs"] * 4
+
+
+def sparse_problem(shape, loss="squared", **options):
+    rng = np.random.default_rng(3)
+    n, d = {"wide": (40, 90), "tall": (300, 8), "columns": (700, 150)}[shape]
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.4)
+    y = X[:, :5] @ rng.standard_normal(5) + 0.3 * rng.standard_normal(n)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    X = sp.csr_matrix(X) if shape == "columns" else X
+    return ERM(X, y, loss, "l1", **options)
+
+
+@pytest.mark.parametrize("shape", ["wide", "tall", "columns"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_sparse_path_goes_on_with_one_run_and_certifies_every_point(shape, loss, intercept):
+    p = sparse_problem(shape, loss, intercept=intercept)
+    alphas = 0.3 * np.geomspace(1, 1e-2, 12)
+    answers = path(p, alphas, tol=1e-7, max_epochs=10**5, random_state=0)
+    went_on = sum("goes on" in note for r in answers for note in r.trace.notes)
+    assert went_on >= 9
+    for alpha, r in zip(alphas, answers, strict=True):
+        at = p.with_alpha(float(alpha))
+        alone = solve(at, tol=1e-9, max_epochs=10**5, random_state=0)
+        assert r.converged
+        assert at.dual(r.x) == pytest.approx(r.dual, rel=1e-13)  # feasible, and as it says
+        assert at.primal(r.w, r.intercept) == pytest.approx(r.primal, rel=1e-12)
+        assert r.gap <= 1e-7 * r.primal
+        assert alone.primal <= r.primal * (1 + 1e-12) <= alone.primal * (1 + 2e-7)
+
+
+def test_a_path_that_is_watched_is_solved_point_by_point():
+    seen = []
+    alphas = [0.3, 0.1, 0.03]
+    answers = path(sparse_problem("wide"), alphas, tol=1e-6, callback=lambda c: seen.append(c.gap))
+    assert len(seen) >= len(answers) == 3
+    assert not any("goes on" in note for r in answers for note in r.trace.notes)
+
+
+def test_a_path_of_few_passes_says_so():
+    answers = path(sparse_problem("columns"), [0.1, 1e-4], tol=1e-12, max_epochs=1)
+    assert answers[-1].status.code == "max_epochs"
+    assert answers[-1].gap > 1e-12 * answers[-1].primal

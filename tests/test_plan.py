@@ -176,7 +176,7 @@ def test_an_interior_point_run_that_gets_stuck_on_the_samples_kept_goes_on_with_
     p = ERM(X, y, "hinge", alpha=10.0, intercept=True)
     r = solve(p, tol=1e-15, max_epochs=20_000, random_state=0)
     assert r.gap <= 1e-15 * r.primal
-    assert r.trace.notes[-1] == "interior -> interior: on all samples"
+    assert any(note.startswith("dual -> interior") for note in r.trace.notes)
 
 
 def test_few_samples_take_the_fewest_steps():

@@ -305,3 +305,58 @@ def test_a_dual_point_that_rounding_put_outside_is_made_anew():
     found = certify(p, Point(w=r.w, x=r.x * 1.01))
     assert np.isfinite(found.dual)
     assert found.gap <= 1e-5 * found.primal
+
+
+def test_auto_leaves_a_support_of_many_more_columns_than_rows_to_the_dual():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2500))
+    y = np.sign(X[:, :5].sum(axis=1))
+
+    def notes(ratio, loss="logistic"):
+        p = ERM(X, y, loss, "elasticnet", 0.02, l1_ratio=ratio)
+        r = solve(p, tol=1e-6, max_epochs=5000, random_state=0)
+        assert r.converged
+        return " ".join(r.trace.notes)
+
+    assert "takes longer than dual sweeps" in notes(0.01)
+    assert "->" not in notes(0.9)
+    assert "->" not in notes(0.01, "squared")  # one Gram matrix is made, not many
+
+
+def test_a_step_within_the_set_ends_where_the_gap_would_do():
+    X, y = data(11, n=50, d=90, labels="signs")
+    p = ERM(X, y, "logistic", "l1", 0.02)
+    passes = [WIDE.start(p, Start(), Target(tol), np.random.default_rng(0)) for tol in (0.5, 1e-9)]
+    for run in passes:
+        run.advance(Budget(10**5))
+    assert passes[0].relative <= 0.5
+    assert passes[1].relative <= 1e-9
+    assert passes[0].cost < passes[1].cost
+
+
+def test_a_certificate_of_the_run_is_that_of_its_points():
+    for shape in SHAPES:
+        p = problem("squared", shape, intercept=True)
+        run = SHAPES[shape].start(p, Start(), Target(1e-8), np.random.default_rng(0))
+        run.advance(Budget(10**5))
+        found = run.point()
+        again = certify(p, found.bare())
+        assert found.exact
+        assert (found.primal, found.dual) == (again.primal, again.dual)
+
+
+def test_a_set_is_extended_on_a_path_with_the_right_gram_matrix():
+    from apcg.methods.working_set.blocks import Copied
+
+    for intercept in (False, True):
+        p = problem("squared", "wide", intercept=intercept)
+        bend = np.random.default_rng(0).uniform(0.1, 1.0, 40)
+        block = Copied(p, np.arange(5))
+        block.gram(bend, intercept, kept=True)
+        block.extend(np.array([9, 7, 30]))
+        G, mean = block.gram(bend, intercept, kept=True)
+        fresh, fresh_mean = Copied(p, np.array([0, 1, 2, 3, 4, 9, 7, 30])).gram(bend, intercept)
+        assert pytest.approx(fresh, abs=1e-12) == G
+        assert (mean is None) == (fresh_mean is None)
+        if mean is not None:
+            assert mean == pytest.approx(fresh_mean, abs=1e-14)

@@ -18,7 +18,6 @@ from .certificate import certify_enough
 from .erm import ERM
 from .methods.adaptive import resting
 from .methods.base import Method, Target
-from .methods.working_set import SparseRun
 from .points import Start
 from .result import Solution, Status, Trace
 from .weights import divisor
@@ -82,14 +81,12 @@ def path(
 def _gone_on(
     problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
 ) -> Solution | None:
-    """The answer of the run before, told this alpha, if its first look passes; else None.
+    """The answer of the run before, told this alpha, if one look is enough; else None.
 
     That look is certified as any other. What is spared is the beginning of a run.
     """
     watched = {"callback", "check_every", "verbose", "time_limit"} & set(options)
-    if last is None or watched or not isinstance(run, SparseRun):
-        return None
-    if not run.goes_on(problem, last.w):
+    if last is None or watched or not _can_go_on(run, problem, last.w):
         return None
     begun, tol = time.perf_counter(), options.get("tol", 1e-6)
     passes = options.get("max_epochs", 1000)
@@ -97,8 +94,9 @@ def _gone_on(
     with np.errstate(all="ignore"):
         epochs = run.advance(Budget(passes)).passes
         found = certify_enough(problem, run.point(), tol)
-    if not (found.exact and found.relative <= tol and epochs <= passes):
+    if not found.exact or (found.relative > tol and epochs < passes):
         return None
+    code = "converged" if found.relative <= tol else "max_epochs"
     trace = Trace(*last.trace.columns)
     seconds = time.perf_counter() - begun
     trace.append(
@@ -106,11 +104,16 @@ def _gone_on(
         mu=last.mu, restarts=0, method="working_set",
     )  # fmt: skip
     trace.notes = ["working_set: it goes on with the set of the alpha before"]
-    status = Status.of("converged", epochs, found.relative, tol)
+    status = Status.of(code, epochs, found.relative, tol)
     return replace(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
         epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
     )  # fmt: skip
+
+
+def _can_go_on(run: Any, problem: ERM, w: Vector | None = None) -> bool:
+    """Whether the run takes another alpha, this problem differs in nothing else, and it is at w."""
+    return hasattr(run, "turn") and bool(run.goes_on(problem, w))
 
 
 @dataclass
@@ -157,7 +160,7 @@ def _ahead(problem: ERM, seen: list[_Seen], run: Any = None) -> Start | None:
     last = seen[-1]
     if last.answer.side == "primal" and problem.separable and problem.interval.a.any():
         # a sparse w is the better start by its zeros, and the rest would take longer than a point
-        if isinstance(run, SparseRun) and run.goes_on(problem):
+        if _can_go_on(run, problem):
             return Start(w=run.w.copy(), b=run.b, side="primal", run=run)
         return Start(w=last.answer.w, b=last.answer.intercept, side="primal")
     guesses = [_Guess([last], [1.0])]

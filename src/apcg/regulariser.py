@@ -210,9 +210,6 @@ class Interval:
     def value(self, w: Vector) -> float:
         if self.is_l2:
             return 0.5 * float(self.b[0]) * float(inner(w, w))
-        if self.is_unbounded and self.a.size == self.b.size == 1:
-            square = 0.5 * float(self.b[0]) * float(inner(w, w)) if self.b[0] else 0.0
-            return float(self.a[0]) * float(np.abs(w).sum()) + square
         return float(self._terms[0].value(w))
 
     def prox(self, v: Vector, step: float) -> Vector:

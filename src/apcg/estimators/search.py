@@ -212,7 +212,7 @@ class Search(Linear):
         self._finish(plan, [None] * len(plan.problems), task)
 
     def _at_once(self, folds: list[Fold], plan: Plan, grid: Vector) -> int | None:
-        """The number of the best alpha of a sparse model, all solved to tol; None if one was not."""
+        """The best alpha of a sparse model, by number, all solved to tol; None if one was not."""
         if self.method != "auto" or not sparse.applies(plan.problems):
             return None
         if not all(in_threads([partial(f.at_once, grid) for f in folds], self.n_jobs)):

@@ -1,4 +1,4 @@
-"""L1 and elastic net for many alphas at once: one run of working sets goes on from each to the next.
+"""L1 and elastic net for many alphas at once: one run goes on from each to the next.
 
 For the squared loss with few features not even a run is needed: P is a parabola with an L1 part,
 and its Gram matrix is all there is to know of the data.

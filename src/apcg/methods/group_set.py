@@ -93,10 +93,11 @@ class GroupPenalty:
     @classmethod
     def of(cls, problem: ERM) -> GroupPenalty:
         """Of all groups, in the order of `members`."""
-        if isinstance(problem.g, GroupNorms):
-            return cls(problem.alpha * problem.g.a, problem.g.starts)
-        d = problem.d
-        return cls(np.full(d, problem.alpha * problem.g.a), np.arange(d + 1, dtype=np.intp))
+        g: Any = problem.g
+        if isinstance(g, GroupNorms):
+            return cls(problem.alpha * g.a, g.starts)
+        each = np.full(problem.d, problem.alpha * g.a)
+        return cls(each, np.arange(problem.d + 1, dtype=np.intp))
 
     def norms(self, w: Matrix) -> Vector:
         """Of each group."""
@@ -173,7 +174,7 @@ class GroupRun(SparseRun):
 
     def predict(self) -> Vector:
         self.cost += 0.5
-        return (self.problem.samples.tdot(self._own(self.w)) + self.b).reshape(-1)
+        return np.asarray(self.problem.samples.tdot(self._own(self.w)) + self.b).reshape(-1)
 
     def begin_at(self) -> Vector:
         return np.tile(np.atleast_1d(self.b), self.problem.n_samples).astype(np.float64)
@@ -192,7 +193,7 @@ class GroupRun(SparseRun):
         return x if self._K == 1 else x.reshape(-1, self._K)
 
     def descend(self) -> None:
-        """`slope` anew, of a dual point that is feasible unless a group outside the set violates."""
+        """`slope` anew, of a dual point that is feasible unless another group violates."""
         p, x, s = self.problem, self._x(), 1.0
         if self._block is not None and self.theta == 1:
             near = self._block.slope(self._rows(self.at.slope))

@@ -244,7 +244,8 @@ class PlanRun:
             self._on_kept_rows = False
             b = certificate.b if self.problem.intercept else None
             at = Start(x=certificate.x, w=certificate.w, b=b)
-            why = "it got stuck" if stuck else "samples that were left out matter after all"
+            reason = getattr(self._run, "why", "") or "it got stuck"
+            why = reason if stuck else "samples that were left out matter after all"
             general = self._fallback(stuck)
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)

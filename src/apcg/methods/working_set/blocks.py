@@ -30,9 +30,9 @@ class Block(Protocol):
 class Copied:
     """A copy of the columns W, to which others can be added."""
 
-    def __init__(self, problem: ERM, W: Index) -> None:
-        self._stored, self._d = problem.samples.stored, problem.d
-        self.W, self.X = W, self._copy(W)
+    def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
+        self._problem, self._stored, self._d = problem, problem.samples.stored, problem.d
+        self.W, self.X = W, self._copy(W) if X is None else X
         self._kept: tuple[Matrix, Vector | None] | None = None
         self._bend = np.empty(0)
         #: what the last Gram matrix cost, in passes over X
@@ -45,10 +45,7 @@ class Copied:
 
     def part(self, some: Index) -> Copied:
         """Some of its columns, by their place in it."""
-        made = object.__new__(Copied)
-        made.__dict__.update(self.__dict__)
-        made.W, made.X, made._kept = self.W[some], self.X[:, some], None
-        return made
+        return Copied(self._problem, self.W[some], self.X[:, some])
 
     def extend(self, more: Index) -> None:
         """With more columns, and their part of a Gram matrix that is kept."""

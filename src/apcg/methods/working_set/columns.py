@@ -45,7 +45,7 @@ class ColumnsRun(SparseRun):
         self._checked = False
 
     def turn(self, problem: ERM, target: Target) -> None:
-        """With the slopes of columns that may enter by the strong rule: none moves by over alpha."""
+        """With the slopes of columns that may enter by the strong rule only."""
         before = self.penalty
         super().turn(problem, target)
         self._most = self.tuning.gradients[not self.losses.constant]

@@ -54,6 +54,8 @@ class SparseRun:
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
+        #: why another method should go on, if there is a reason
+        self.why = ""
         #: the relative gap, when it was last computed
         self.relative = math.inf
 
@@ -102,8 +104,10 @@ class SparseRun:
                 break
             if budget.expired or self.cost - first >= budget.passes:
                 break
+            before = self.cost
             if self._idles(gap, value) or not self.round(gap, value):
                 return self._give_up(gap <= STALL * abs(value), budget)
+            self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
         passes = max(math.ceil(self.cost) - self._counted, 1)
         self._counted += passes
         return Work(passes)
@@ -164,7 +168,7 @@ class SparseRun:
     def predict(self) -> Vector:
         """X w + b"""
         self.cost += 0.5
-        return self.problem.samples.tdot(self.w) + self.b
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def arrive(self, z: Vector) -> None:
         """To predictions z: the losses there, at the best b, and minus their gradient."""

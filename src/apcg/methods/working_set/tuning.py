@@ -16,6 +16,9 @@ class Tuning:
     roomy: int = 4
     #: of it a model that is not exact has those whose slope is above this part of a_j
     active: float = 0.9
+    #: other losses with an L2 part: a step that takes longer than so many passes of the dual is
+    #: left to it. On golub (logistic, l1_ratio 0.01) the dual took 60 to 130 passes
+    dual_passes: float = 100.0
     #: lambda falls by this factor from stage to stage: squared loss, others
     stage: tuple[float, float] = (3.0, 10.0)
     #: a stage ends at this relative gap

@@ -7,6 +7,7 @@ import numpy as np
 from ..._validation import Index, Vector
 from ...erm import ERM
 from ...points import Start
+from .. import costs
 from ..base import Target
 from .blocks import Copied
 from .gram import GramModel
@@ -47,7 +48,19 @@ class WideRun(SparseRun):
                 break
         if moved:
             self.descend()
-        return moved or self.lifts()
+        return moved or (not self.why and self.lifts())
+
+    def _dual_is_faster(self, columns: int) -> bool:
+        """Whether one step takes longer than all of the dual, which an L2 part leaves to solve.
+
+        For the squared loss the Gram matrix is made once, and the dual was never faster.
+        """
+        p, rates = self.problem, costs.RATES
+        if self.alone or not self.penalty.ridged or columns < p.n_samples:
+            return False
+        gram = rates.product_dense * 0.5 * p.n_samples * columns**2
+        step = gram + rates.cholesky_entry * columns**3 / 6
+        return step > self.tuning.dual_passes * costs.dense_sweep(p)
 
     def _nearly(self, block: Copied) -> bool:
         """Whether the gap would do if no column outside the set violated."""
@@ -61,7 +74,7 @@ class WideRun(SparseRun):
         return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
 
     def predict(self) -> Vector:
-        return self.problem.samples.tdot(self.w) + self.b
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def descend(self) -> None:
         """`slope` anew, of a dual point that is feasible unless a column outside the set violates.
@@ -81,7 +94,7 @@ class WideRun(SparseRun):
         self.cost += 0.5
 
     def _choose(self) -> None:
-        """The support and the columns that are nearest to entering it; the same set if it will do."""
+        """The support and the columns nearest to entering it; the same set if it will do."""
         penalty, d, block = self.penalty.times(self.theta), self.problem.d, self._block
         if block is not None and block.W.size == d:
             return
@@ -116,6 +129,9 @@ class WideRun(SparseRun):
         constant = self.losses.constant
         if not constant:
             block, slope = self._few(block, slope)
+            if self._dual_is_faster(block.W.size):
+                self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
+                return False
         W = block.W
         G, mean = block.gram(self.bend(), self.problem.intercept, kept=constant)
         self.cost += block.cost
