@@ -8,8 +8,8 @@ from apcg import ERM, losses, solve
 from apcg.methods.base import Target
 from apcg.methods.newton import Newton
 from apcg.methods.plan import Auto
-from apcg.methods.watch import PlanTuning
 from apcg.methods.span import Basis, Span
+from apcg.methods.watch import PlanTuning
 from apcg.points import Start
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge", "logistic", "squared", "huber",
