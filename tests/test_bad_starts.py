@@ -5,6 +5,7 @@ import pytest
 
 from apcg import ERM, solve
 from apcg.methods import registry
+from apcg.penalties import GroupLasso
 from apcg.points import Start
 
 
@@ -27,7 +28,8 @@ def test_every_method_refuses_a_bad_start(method, start, message):
     loss = "hinge" if method in ("interior", "smoothing") else "smoothed_hinge"
     X = np.arange(12.0).reshape(6, 2)
     free = method != "accelerated_sdca"  # which has no place for an intercept
-    p = ERM(X, [1, -1, 1, -1, 1, -1], loss, alpha=0.1, intercept=free)
+    penalty = GroupLasso([2]) if method == "group_set" else "l2"
+    p = ERM(X, [1, -1, 1, -1, 1, -1], loss, penalty, alpha=0.1, intercept=free)
     with pytest.raises(ValueError, match=message):
         solve(p, method, x0=Start(**start))
 

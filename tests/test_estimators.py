@@ -267,7 +267,7 @@ def test_bad_parameters_say_what_to_do(cancer):
         ({"penalty": "l3"}, "penalty must be one of"),
         ({"alpha": 0.0}, "alpha must be in"),
         ({"loss": "hinge", "penalty": "l1"}, "not smooth"),
-        ({"method": "sag"}, "method must be one of"),
+        ({"method": "adam"}, "method must be one of"),
         ({"max_epochs": 0}, "max_epochs must be at least 1"),
         ({"class_weight": "even"}, "class_weight"),
     ):

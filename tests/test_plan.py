@@ -197,3 +197,12 @@ def test_an_intercept_that_is_slow_to_balance_is_no_trap(loss):
     r = solve(ERM(X, y, loss, alpha=5.0, intercept=True), tol=1e-7, random_state=0)
     assert r.converged
     assert r.epochs < 500
+
+
+def test_a_factor_that_max_epochs_does_not_pay_for_is_not_begun():
+    """More features than samples: one factor costs more passes than there are."""
+    X, y = text_like(150, 400, 20, noise=1.0)
+    watch = Watch(ERM(X, y, "hinge", alpha=1e-3), Target(1e-6, 1000))
+    assert not any(watch.leave(k, 0.5) for k in range(1, 900))
+    watch = Watch(ERM(X, y, "hinge", alpha=1e-3), Target(1e-6, 10**7))
+    assert any(watch.leave(k, 0.5) for k in range(1, 100_000, 100))

@@ -108,7 +108,8 @@ class LinearModel:
                 f"the data has {X.shape[1]} features, and the model was trained with "
                 f"{self.n_features}. Is it the right file?"
             )
-        return np.asarray(X @ self.w + np.asarray(self.intercept), dtype=float)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is shown as such
+            return np.asarray(X @ self.w + np.asarray(self.intercept), dtype=float)
 
     def predict(self, X: Stored) -> Array:
         """The class of each row, or the predicted number."""

@@ -100,6 +100,7 @@ class Watch:
             self._step = costs.newton_step(problem)
             self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
         self.interior = interior_applies(problem, tuning)
+        self._factor_passes = 2 + costs.in_passes(problem, 0.0)
         tall = self.interior and problem.n >= tuning.tall * problem.d
         self._smoothing = costs.smoothing(problem) if tall else math.inf
         #: whether smoothing is predicted to be faster than the interior point method alone
@@ -133,6 +134,8 @@ class Watch:
             cost = costs.interior(self.problem, rows)
             crowded = rows.size >= self._tuning.crowded * self.problem.n
             self.smooths = crowded and self._smoothing < cost
+            if not self.smooths and left < costs.INTERIOR_STEPS * self._factor_passes:
+                return False  # max_epochs would end it in its first steps
             cost = self._smoothing if self.smooths else cost
             margin = self._tuning.margin if self.smooths else 1.0
             trusted = self._tuning.interior_earliest * cost
