@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from erm_problems import LOSSES, data, problem
+from erm_problems import LOSSES, data, problem, text_like
 from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
@@ -301,3 +301,12 @@ def test_a_look_that_failed_says_when_the_next_one_pays():
     assert run._wanted() == pytest.approx(0.25 * SURE * 1e-3 * found.primal)
     run.seen(dataclasses.replace(found, dual=found.primal - 1e-9 * now))  # never more hopeful
     assert run._wanted() <= Tuning().calm * 1e-3 * found.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_momentum_gets_on_with_an_intercept(seed):
+    """Its centre moves at a pace of its own: a mu-hat that follows that one falls without end."""
+    X, y = text_like(150, 400, 20, seed=seed, noise=1.0)
+    r = solve(ERM(X, y, "hinge", alpha=1e-3, intercept=True), "dual", random_state=0)
+    assert r.converged
+    assert r.trace["mu"].min() >= Tuning().least_mu

@@ -66,7 +66,8 @@ class Momentum:
         self.highest = 1
         self._lengths = p.samples.lengths
         self._last = a.copy()
-        self.rate = Rate(mu, p.mu, self._value(), _RATE)
+        least = max(p.mu, setup.tuning.least_mu if setup.constant else 0.0)
+        self.rate = Rate(mu, least, self._value(), _RATE)
 
     # ---- the point ------------------------------------------------------------------------------
 
