@@ -125,6 +125,9 @@ def test_info(data):
     assert hard["apcg"] < hard["sdca"]
     primal = answer("info", data, "--penalty", "l1")["alphas"][0]
     assert primal["auto"]["side"] == "primal"
+    assert primal["auto"]["method"] == "working_set"
+    tall = answer("info", "digits", "--alpha", "1e-4")["alphas"][0]["auto"]
+    assert (tall["side"], tall["method"]) == ("primal", "newton")  # as train says
     assert primal["promised_passes"]["apcg"] is None
 
 

@@ -14,7 +14,9 @@ from ..datasets import DataError, Dataset
 from ..erm import ERM
 from ..methods.base import Target
 from ..methods.blocks_plan import DUAL_BLOCKS
+from ..methods.plan import Auto
 from ..methods.watch import Watch
+from ..points import Start
 from . import common
 
 METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")
@@ -103,17 +105,17 @@ def info(
 
 
 def auto_takes(problem: ERM) -> Takes:
-    """The side that `method="auto"` starts on, and the passes that Newton's method would cost.
+    """The method that `method="auto"` starts with, and the passes that Newton's method would cost.
 
     It leaves the dual for Newton's method on the primal when the dual turns out to need more.
     """
     if problem.K > 1:
         side = "dual" if DUAL_BLOCKS.holds(problem) else "primal"
         return {"side": side, "method": "sweeps over blocks", "newton_passes": None}
-    if not problem.dual_form:
-        return {"side": "primal", "method": "apcg, finding its own mu", "newton_passes": None}
-    cost = Watch(problem, Target()).newton_in_passes
-    return {"side": "dual", "method": "apcg, finding its own mu", "newton_passes": cost}
+    first = Auto().first(problem, Start())[0].name
+    cost = Watch(problem, Target()).newton_in_passes if problem.dual_form else None
+    side = "dual" if first in ("dual", "adaptive") and problem.dual_form else "primal"
+    return {"side": side, "method": first, "newton_passes": cost}
 
 
 def _facts(data: Dataset) -> Facts:
@@ -179,7 +181,9 @@ def _print(data: Dataset, facts: Facts) -> None:
 
 
 def _auto(takes: Takes) -> str:
+    if takes["side"] == "primal":
+        return takes["method"].replace("_", " ")
     newton = takes["newton_passes"]
     if newton is None or not math.isfinite(newton):
-        return f"the {takes['side']}"
+        return "the dual"
     return f"the dual; Newton if over {newton:.0f}"
