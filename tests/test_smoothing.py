@@ -136,3 +136,15 @@ def test_reruns_are_equal_and_the_start_is_kept():
 def test_other_losses_are_refused():
     with pytest.raises(ValueError, match='needs loss "hinge" or "epsilon_insensitive"'):
         solve(ERM(*noisy(50), losses.SmoothedHinge(0.1)), "smoothing")
+
+
+def test_gamma_is_in_units_of_the_loss():
+    """It grows with the labels, and does not with the number of rows."""
+    X, y = noisy(400)
+    y = X[:, 0] + y
+    gammas = [
+        begin(ERM(A, b, losses.EpsilonInsensitive(e), alpha=1e-3))._gamma
+        for A, b, e in ((X, y, 0.1), (X, 10 * y, 1.0), (np.vstack([X] * 5), np.tile(y, 5), 0.1))
+    ]
+    mean = np.maximum(np.abs(y) - 0.1, 0).mean()
+    np.testing.assert_allclose(gammas, 0.3 * mean * np.array([1, 10, 1]), rtol=1e-12)
