@@ -381,3 +381,17 @@ def test_functions_take_a_map_of_any_storage():
         f = functions.LeastSquares(form(A), b)
         np.testing.assert_array_equal(f.lipschitz(), np.sum(A**2, axis=0))
         np.testing.assert_array_equal(f.gradient(np.ones(5)), A.T @ (A @ np.ones(5) - b))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["dense", "int32", "int64"])
+def test_products_of_neighbours(dtype, kind):
+    dense = sp.random_array((30, 12), density=0.4, rng=0).toarray().astype(dtype)
+    dense[7] = 0
+    X = sp.csr_array(dense)
+    stored = (X.data, X.indices.astype(kind), X.indptr.astype(kind)) if kind != "dense" else None
+    none = np.empty(0, dtype=np.int32)
+    rows, out = np.array([0, 5, 6, 7, 28]), np.empty(5)
+    matrix.neighbours(*(stored or (dense.reshape(-1), none, none)), 12, rows, out)
+    expected = np.sum(dense[rows].astype(float) * dense[rows + 1], axis=1)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-15)

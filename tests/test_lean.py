@@ -267,6 +267,45 @@ def test_the_order_of_many_rows_is_random_within_blocks_too():
     assert not np.array_equal(grid % length, again[: grid.size].reshape(grid.shape) % length)
 
 
+def rows_in_common(common, n=2000, seed=27):
+    """n rows of norm 1, one number each of their own, with inner products of about `common`."""
+    rng = np.random.default_rng(seed)
+    own = sp.csr_array((np.full(n, np.sqrt(1 - common)), rng.permutation(n), np.arange(n + 1)))
+    X = sp.csr_array(sp.hstack([own, sp.csr_array(np.full((n, 1), np.sqrt(common)))]))
+    return X, np.where(rng.random(n) < 0.5, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_blocks_are_shorter_where_neighbours_are_alike(dense):
+    """A block is as long as its rows are new to each other: 0.5 over their mean cosine."""
+    for common, length in ((0.0, 64), (0.1, 5), (0.25, 2)):
+        X, y = rows_in_common(common)
+        X = 3 * (X.toarray() if dense else X)
+        setup = start(ERM(X, y, "squared_hinge", alpha=1e-3), 1e-6).setup
+        assert setup.block(64 * 64, True) == length
+        assert setup.block(64 * 64, False) == 1
+        assert setup.block(64, True) == 1  # too few for blocks
+        assert setup.block(64 * 64, True, parts=2) == length // 2
+    sign = np.where(np.arange(y.size) % 2, 1.0, -1.0)  # of either sign they are as much alike
+    setup = start(ERM(X * sign[:, None], y, "squared_hinge", alpha=1e-3), 1e-6).setup
+    assert setup.block(64 * 64, True) == 2
+
+
+def test_blocks_do_not_cost_sweeps():
+    """What rows have in common is seen to by the first of a block: longer blocks take longer."""
+    X, y = rows_in_common(0.1)
+    p = ERM(X, y, "squared_hinge", alpha=1e-4)
+    chosen, single = (
+        solve(p, Lean(("momentum", *more)), tol=1e-8, random_state=0) for more in ((), ("blocks",))
+    )
+    assert chosen.epochs <= 2 * single.epochs
+    long = start(p, 1e-8, without=("momentum",))
+    long.setup.__dict__["_longest_block"] = 64
+    found, passes = drive(p, long)
+    assert found.relative <= 1e-8
+    assert passes >= 1.5 * chosen.epochs
+
+
 def test_start_without_intercept_of_one_weight():
     """All weight on one class: the best constant is infinite, and no intercept asks for it."""
     X = np.array([[1.0, 2.0], [0.5, -1.0], [0.3, 0.1]])

@@ -50,4 +50,12 @@ def gram(
     weight: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> int: ...
+def neighbours(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    d: int,
+    rows: NDArray[np.intp],
+    out: NDArray[np.float64],
+) -> None: ...
 def inner(v: NDArray[np.float64], w: NDArray[np.float64]) -> float: ...

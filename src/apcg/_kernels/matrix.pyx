@@ -225,6 +225,30 @@ def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
     return count
 
 
+def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+               Py_ssize_t d, const Py_ssize_t[::1] rows, double[::1] out):
+    """out_k = <row i, row i + 1> with i = rows_k; of sparse rows whose columns are sorted."""
+    cdef Py_ssize_t i, k, p, q, last, end
+    cdef double s
+    with nogil:
+        for k in range(rows.shape[0]):
+            i, s = rows[k], 0.0
+            if indptr.shape[0] == 0:
+                for p in range(i * d, (i + 1) * d):
+                    s += <double> data[p] * data[p + d]
+            else:
+                p, last, end = indptr[i], indptr[i + 1], indptr[i + 2]
+                q = last
+                while p < last and q < end:
+                    if indices[p] == indices[q]:
+                        s += <double> data[p] * data[q]
+                    if indices[p] <= indices[q]:
+                        p += 1
+                    else:
+                        q += 1
+            out[k] = s
+
+
 def inner(const double[::1] v, const double[::1] w):
     """<v, w>, always summed in the same order. (BLAS may use threads, and costs more than the sum.)"""
     cdef Py_ssize_t k, whole = v.shape[0] - v.shape[0] % 4

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,8 +25,13 @@ PARTS = ("momentum", "visits", "shrinking", "settling", "blocks")
 class Tuning:
     """The constants. Text is rcv1 and two more sets of documents; n >> d is a9a and covtype."""
 
-    #: consecutive rows that are stepped on one after the other; 8 took 1.1 times longer on text
+    #: consecutive rows that are stepped on one after the other; 8 took 1.1 times longer on rcv1 ...
     block: int = 64
+    #: ... but at most `fresh` over the mean cosine of neighbours: further rows of a block would only
+    #: repeat what is common to them (decision 7; 0.35 and 1 take 1.1 times as long on some text)
+    fresh: float = 0.5
+    #: so many pairs of neighbours tell that cosine: 0.02 from 0.04
+    pairs: int = 100
     #: the same where n >= `tall` d, where the order within blocks is random too: the same order in
     #: each sweep takes 1.6 times as many on covtype, and blocks of 8 twice the time of a sweep
     block_tall: int = 32
@@ -241,5 +247,17 @@ class Setup:
     def block(self, size: int, split: bool, parts: int = 1) -> int:
         """The length of the blocks of `size` rows; single rows unless `split`."""
         t = self.tuning
-        length = t.block_tall if self.tall else t.block
-        return max(1, min(length // parts, size // t.blocks)) if split else 1
+        if not split or size < 2 * t.blocks:
+            return 1
+        length = t.block_tall if self.tall else self._longest_block
+        return max(1, min(length // parts, size // t.blocks))
+
+    @cached_property
+    def _longest_block(self) -> int:
+        """So many consecutive rows are not too much alike."""
+        t, p = self.tuning, self.problem
+        rows = np.linspace(0, p.n_samples - 2, t.pairs).astype(np.intp)
+        products = np.empty(t.pairs)
+        matrix.neighbours(*self.arrays, p.d, rows, products)
+        common, square = float(np.mean(np.abs(products))), float(np.mean(p._squared_norms[rows]))
+        return max(1, round(min(t.block, t.fresh * square / common))) if common > 0 else t.block
