@@ -360,6 +360,34 @@ def test_rare_features_are_in_the_sample():
     assert np.ptp(even.sample.weights) == 0
 
 
+def few_positives(n, fields, values, seed, positive=0.05):
+    """Rows with one of `values` in each of `fields`, few labels 1, and lambda next to nothing."""
+    rng = np.random.default_rng(seed)
+    columns = (rng.zipf(1.6, (n, fields)) % values) + values * np.arange(fields)
+    X = sp.csr_array((np.ones(n * fields), columns.ravel(), np.arange(0, n * fields + 1, fields)))
+    scores = X @ rng.standard_normal(X.shape[1]) + rng.standard_normal(n)
+    y = np.where(scores > np.quantile(scores, 1 - positive), 1.0, -1.0)
+    return ERM(X, y, "logistic", alpha=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatch):
+    """The sample is separable. Its optimum is far from ours; the steps end before that."""
+    p = few_positives(6000, 8, 12, seed)
+
+    def first_w():
+        made = Newton(Tuning()).start(p, Start(), Target(1e-6), np.random.default_rng(seed))
+        made._hessian.draw(made._rng)
+        held = made._hessian.held_out
+        assert 0.3 < held.n / made._hessian.sample.n < 0.7
+        assert held.weights.sum() == pytest.approx(6000, rel=0.2)  # P on them is P, about
+        return made._on_sample(Budget(1000))
+
+    stopped = p.primal(first_w())
+    monkeypatch.setattr(Rows, "value", lambda self, w: 0.0)  # as if all were well
+    assert stopped < 0.7 * p.primal(first_w())
+
+
 def test_rows_of_weight_zero_are_not_in_the_sample():
     X, y = one_hot()
     weights = np.arange(3000) % 2.0

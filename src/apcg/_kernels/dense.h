@@ -98,6 +98,28 @@ static inline void apcg_gram_border(const double *restrict w, ptrdiff_t rows, pt
 APCG_GRAM(apcg_gram_double, double)
 APCG_GRAM(apcg_gram_float, float)
 
+/* out += sum_i weight_i A_i, four rows at a time; rows of weight 0 are not read. */
+#define APCG_ADD_ROWS(name, value)                                                                 \
+    APCG_CLONES static void name(const value *data, ptrdiff_t n, ptrdiff_t d,                      \
+                                 const double *weight, double *restrict out) {                     \
+        const value *x[4];                                                                         \
+        double a[4];                                                                               \
+        int held = 0;                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                        \
+            if (weight[i] == 0.0) continue;                                                        \
+            a[held] = weight[i];                                                                   \
+            x[held++] = data + i * d;                                                              \
+            if (held == 4) {                                                                       \
+                APCG_RANK4(out, 0, d, a, x);                                                       \
+                held = 0;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
+        for (int r = 0; r < held; r++)                                                             \
+            for (ptrdiff_t k = 0; k < d; k++) out[k] += a[r] * x[r][k];                            \
+    }
+APCG_ADD_ROWS(apcg_add_rows_double, double)
+APCG_ADD_ROWS(apcg_add_rows_float, float)
+
 /* A = U'U in place, A with a diagonal of about 1; 0 if a pivot is not above `least`. */
 APCG_CLONES static int apcg_cholesky(double *A, ptrdiff_t size, double least) {
     const double *x[4];

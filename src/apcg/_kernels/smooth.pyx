@@ -21,6 +21,10 @@ cdef extern from "dense.h" nogil:
                                 const double *weight, int border, double *room, double *out)
     Py_ssize_t apcg_gram_float(const float *data, Py_ssize_t n, Py_ssize_t d,
                                const double *weight, int border, double *room, double *out)
+    void apcg_add_rows_double(const double *data, Py_ssize_t n, Py_ssize_t d,
+                              const double *weight, double *out)
+    void apcg_add_rows_float(const float *data, Py_ssize_t n, Py_ssize_t d,
+                             const double *weight, double *out)
     double apcg_dot_double(const double *a, const double *x, Py_ssize_t size)
     double apcg_dot_float(const float *a, const double *x, Py_ssize_t size)
     int apcg_cholesky(double *A, Py_ssize_t size, double least)
@@ -137,25 +141,28 @@ def margins(const value_t[::1] data, const index_t[::1] indices, const index_t[:
 def gradient(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
              Py_ssize_t d, bint border, const double[::1] slope, double[::1] out):
     """out += sum_i slope_i A_i"""
-    cdef Py_ssize_t i, first, size
-    cdef double edge = 0.0, s
-    cdef bint sparse = indptr.shape[0] > 0
+    cdef Py_ssize_t i, first, n = slope.shape[0]
+    cdef double edge = 0.0
     cdef const value_t *a = &data[0] if data.shape[0] else NULL
     cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
     with nogil:
-        for i in range(slope.shape[0]):
-            s = slope[i]
-            if s == 0.0:
-                continue
-            edge += s
-            if sparse:
-                first = indptr[i]
-                size = indptr[i + 1] - first
-                sparse_add1(a + first, columns + first, size, &out[0], s)
+        if border:
+            for i in range(n):
+                edge += slope[i]
+            out[d] += edge
+        if n == 0:
+            pass
+        elif indptr.shape[0] == 0:
+            if value_t is double:
+                apcg_add_rows_double(a, n, d, &slope[0], &out[0])
             else:
-                dense_add1(a + i * d, d, &out[0], s)
-    if border:
-        out[d] += edge
+                apcg_add_rows_float(a, n, d, &slope[0], &out[0])
+        else:
+            for i in range(n):
+                if slope[i] != 0.0:
+                    first = indptr[i]
+                    sparse_add1(a + first, columns + first, indptr[i + 1] - first, &out[0],
+                                slope[i])
 
 
 def product(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

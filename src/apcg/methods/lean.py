@@ -51,6 +51,8 @@ PIECE = 1024
 FREE_LOOKS, MOST_WAIT = 8, 255
 #: After a look that failed the next one is to pass with this much to spare.
 SURE = 0.9
+#: P is guessed again after so many passes: over few rows a sweep takes less time than a guess.
+GUESS_AFTER = 0.5
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -114,7 +116,9 @@ class PlainSweeps:
         """The rows in the order of the sweep's list, and its blocks."""
         length = self.setup.block(keep.size, self.split)
         if self.setup.tall and length > 1:
-            return self._mixed(keep, length, rng)
+            if keep.size > PIECE:
+                return self._mixed(keep, length, rng)
+            return rng.permutation(keep), (np.array([0]), np.array([keep.size]))
         begin = length * rng.permutation(-(-keep.size // length))
         return keep.copy(), (begin, np.minimum(begin + length, keep.size))
 
@@ -165,6 +169,8 @@ class LeanRun:
         self.estimates: list[float] = []
         self.primal = setup.primal_at_zero()
         self._sure = False
+        #: passes when P was last guessed
+        self._guessed = -math.inf
         self._since_look = 0
         #: sweeps so far, over however few rows, and whole passes
         self._swept = self._passed = 0
@@ -229,7 +235,7 @@ class LeanRun:
         """The relative gap as estimated, or None if a look is likely to pass."""
         if self._confident or not self.estimates:
             return None
-        if not self._sure:
+        if not self._sure and self._steps >= self._guessed + GUESS_AFTER:
             self._guess_primal(self.estimates[-1])
         est = self.estimates[-1] + (self._unbalanced() if self.setup.constant else 0.0)
         est /= min(self._share or 1.0, 1.0)  # a look found more than was estimated
@@ -238,8 +244,12 @@ class LeanRun:
     @property
     def spent(self) -> float:
         """What all sweeps took, in ns, as `costs` predicts it; one of few rows is a call too."""
-        steps = self._passed + self.tally.count / max(self.setup.work, 1)
-        return steps * costs.sweep(self.setup.problem) + self._swept * costs.RATES.call
+        return self._steps * costs.sweep(self.setup.problem) + self._swept * costs.RATES.call
+
+    @property
+    def _steps(self) -> float:
+        """Passes so far."""
+        return self._passed + self.tally.count / max(self.setup.work, 1)
 
     @property
     def mu(self) -> float:
@@ -344,6 +354,7 @@ class LeanRun:
 
     def _guess_primal(self, est: float) -> None:
         """P = D + est, less what an intercept makes of an x that is not balanced."""
+        self._guessed = self._steps
         a, b = self.sweeps.a, self.sweeps.b
         off = b * self.setup.imbalance(a) / self.setup.problem.n if b else 0.0
         guess = abs(self.setup.dual(a, self.sweeps.w) + est - off)

@@ -27,7 +27,7 @@ class Tuning:
 
     #: consecutive rows that are stepped on one after the other; 8 took 1.1 times longer on rcv1 ...
     block: int = 64
-    #: ... but at most `fresh` over the mean cosine of neighbours: further rows of a block would only
+    #: ... but at most `fresh` over the mean cosine of neighbours: further rows would only
     #: repeat what is common to them (decision 7; 0.35 and 1 take 1.1 times as long on some text)
     fresh: float = 0.5
     #: so many pairs of neighbours tell that cosine: 0.02 from 0.04

@@ -160,13 +160,14 @@ class NewtonRun:
 
     def _on_sample(self, budget: Budget) -> Vector:
         """A few steps of Newton's method from w = 0 on the sample alone, with its best b."""
-        tuning, sample = self._tuning, self._hessian.sample
+        tuning, sample, others = self._tuning, self._hessian.sample, self._hessian.held_out
         rows = sample or self._rows
         at = rows.at(np.zeros(rows.size), np.zeros(rows.n))
         if self._free:
             at = self._best_intercept(rows, at)
-        if sample is None:
+        if sample is None or others is None:
             return at.w
+        w, least = at.w, math.inf
         rough = tuning.rough * min(1.0, rows.size * tuning.rows_per_feature / rows.n)
         for _ in range(tuning.sample_steps):
             if budget.expired:
@@ -180,8 +181,12 @@ class NewtonRun:
             new = rows.move(at, way, rows.margins(way), slope, tuning.flat)
             if new is None:
                 break
-            at = new
-        return at.w
+            at, value = new, others.value(new.w)
+            self._own += 0.5 * others.nnz / max(self._rows.nnz, 1)
+            if value > least:  # this step fits the sample alone
+                break
+            w, least = at.w, value
+        return w
 
     def _rescale(self) -> None:
         """To the best point of the line from 0 through w, if that is far from w."""

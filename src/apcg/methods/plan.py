@@ -212,7 +212,7 @@ class PlanRun:
         while True:
             stretch = budget.passes - spent
             sweeps = None
-            if hasattr(self._run, "estimate"):
+            if hasattr(type(self._run), "estimate"):  # of the run itself it would be computed
                 stretch = min(stretch, max(2, self._passes // 4))
                 sweeps = 8  # of few rows a pass is many sweeps
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))

@@ -176,6 +176,10 @@ class Rows:
         """P and its derivatives by z at a point."""
         return self.take(self._trial(w, z, z, 0.0)[0])
 
+    def value(self, w: Vector) -> float:
+        """P(w)"""
+        return self.at(w, self.margins(w)).value
+
     def _trial(self, w: Vector, z: Vector, way: Vector, t: float) -> Trial:
         """P at the point w with the predictions z + t way; and the losses' slope and curvature."""
         buffers = self._spare or tuple(np.empty(self.n) for _ in range(3))
