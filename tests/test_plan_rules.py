@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from apcg import ERM
+from apcg import ERM, losses, solve
+from apcg.methods import costs
 from apcg.methods.base import Start, Target
 from apcg.methods.plan import Auto
 from apcg.methods.watch import Watch
@@ -55,6 +57,51 @@ def test_a_wide_problem_is_never_tall(monkeypatch):
     p = problem(20, 5)
     assert Auto()._is_tall(p.altered(d=wide, n=10**9), "tall") == ""
     assert Auto()._is_tall(p.altered(d=5, n=10**9), "tall") == "tall"
+
+
+def easy(alpha, loss="logistic", n=3000, d=150, density=0.5, **options):
+    """Rows of unit norm: |a_i|^2/(lambda n) is 1/(alpha n)."""
+    rng = np.random.default_rng(1)
+    X = sp.random_array((n, d), density=density, rng=rng).tocsr()
+    X = sp.csr_array(X.multiply(1 / np.sqrt((X * X).sum(axis=1) + 1e-300)[:, None]))
+    return ERM(X, np.sign(rng.standard_normal(n)), loss, "l2", alpha, **options)
+
+
+def test_few_sweeps_where_lambda_is_large():
+    """Many samples for each feature, but a factor costs more than the few sweeps that it takes."""
+    assert first(easy(1e-2)) == first(easy(1e-2, "squared_hinge")) == "dual"
+    assert first(easy(1e-6)) == first(easy(1e-6, "squared_hinge")) == "newton"
+    assert first(easy(1e-2, density=0.03)) == "newton"  # a Gram matrix of short rows is cheap
+    assert first(easy(1e-2), w=np.zeros(150)) == "newton"  # it begins near the end
+    assert Auto(without=("dual",)).first(easy(1e-2), Start())[0].name == "newton"
+    names = [Auto().first(easy(3e-4), Start(), tol)[0].name for tol in (1e-1, 1e-9)]
+    assert names == ["dual", "newton"]  # each digit takes a sweep more
+
+
+def test_what_an_easy_problem_costs():
+    p, tol = easy(1e-2), 1e-3
+    assert costs.easy_sweeps(p, 1e-6) > costs.easy_sweeps(p, tol) < costs.newton(p, tol)
+    assert costs.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
+    assert costs.easy_sweeps(p, tol) < costs.easy_sweeps(easy(1e-3), tol)
+    resting = costs.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
+    assert resting == pytest.approx(costs.RESTING * costs.easy_sweeps(p, tol))
+    heavy = easy(1e-2, sample_weight=np.where(np.arange(3000) < 1500, 1.0, 3.0))
+    assert costs.easy_sweeps(heavy, tol) == pytest.approx(costs.easy_sweeps(p, tol))
+
+
+def test_digits():
+    assert costs.digits(1e-3) == pytest.approx(3)
+    assert costs.digits(10.0) == 0
+    assert costs.digits(0.0) == costs.digits(1e-300) == pytest.approx(12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_easy_problems_are_solved(loss):
+    found = solve(easy(1e-2, loss), tol=1e-8, random_state=0)
+    assert found.converged
+    assert found.trace.notes[0].startswith("dual")
+    other = solve(easy(1e-2, loss), "newton", tol=1e-8, random_state=0)
+    assert found.primal == pytest.approx(other.primal, rel=1e-7)
 
 
 def watch(tol=1e-6, most=10**6):

@@ -55,6 +55,15 @@ INTERIOR_CALLS = 2 * INTERIOR_STEPS * RATES.call
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
 SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
+#: Steps of Newton's method on its sample, of SAMPLE rows a feature, at most this share of all, ...
+NEWTON_STEPS, SAMPLE, SAMPLE_SHARES = 4, 10.0, (0.1, 0.25)
+#: ... and passes over all rows, with so many more for each digit.
+NEWTON_PASSES, NEWTON_PASSES_A_DIGIT = 4.0, 4 / 3
+#: Dual sweeps over samples that hardly depend on each other, and for each digit.
+EASY_SWEEPS, EASY_SWEEPS_A_DIGIT = 2.0, 1.0
+#: The part of a sweep that is left where samples come to rest at a bound.
+RESTING = 0.6
+
 
 def sweep(problem: ERM) -> float:
     """One pass of a coordinate method."""
@@ -129,3 +138,38 @@ def newton_step(problem: ERM) -> float:
     hessian = RATES.gram_entry * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
     products = 2 * RATES.product_nonzero * problem.samples.nnz
     return hessian + products + 4 * RATES.loss * n + RATES.look
+
+
+def newton(problem: ERM, tol: float) -> float:
+    """A run of Newton's method with many samples for each feature, to a relative gap."""
+    n, d, nnz = problem.n_samples, problem.d, problem.samples.nnz
+    least, most = SAMPLE_SHARES
+    share = max(min(SAMPLE * d / n, most), least)
+    dense = problem.samples.arrays[2].size == 0
+    madd = RATES.product_dense if dense else RATES.gram_entry
+    factor = share * madd * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
+    one = (RATES.step_dense if dense else RATES.product_nonzero) * nnz + RATES.vector_entry * n
+    passes = NEWTON_PASSES + NEWTON_PASSES_A_DIGIT * digits(tol)
+    return NEWTON_STEPS * factor + passes * one
+
+
+def easy_sweeps(problem: ERM, tol: float) -> float:
+    """A run of dual sweeps if x_i hardly depends on the other x; infinite if it does.
+
+    With r the mean of |a_i|^2/(lambda n gamma), what a step on one sample undoes of the others is
+    about r/(1 + r) of it.
+    """
+    gamma = problem.loss.gamma
+    norms = problem.weights * problem._squared_norms
+    r = float(np.mean(norms)) / (problem.strong_convexity * problem.n * max(gamma, 1e-300))
+    if not r <= 1:
+        return math.inf
+    sweeps = (1 + r) * (EASY_SWEEPS + EASY_SWEEPS_A_DIGIT * digits(tol))
+    dense = problem.samples.arrays[2].size == 0
+    part = RESTING if problem.loss.rests else 1.0
+    return part * sweeps * (dense_sweep(problem) if dense else sweep(problem))
+
+
+def digits(tol: float) -> float:
+    """How many digits a tolerance asks for."""
+    return -math.log10(min(max(tol, 1e-12), 1.0))

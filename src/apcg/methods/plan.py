@@ -2,7 +2,8 @@
 
 Which method it starts with follows from the problem:
 
-    quadratic penalty, smooth loss, many more samples than features   Newton's method
+    quadratic penalty, smooth loss, many more samples than features   Newton's method ...
+    ... but L2 with a lambda so large that few sweeps will do         lean dual sweeps
     quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
@@ -71,7 +72,7 @@ class Auto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> PlanRun:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
-        first, why = self.first(problem, at)
+        first, why = self.first(problem, at, target.tol)
         primal = first.name == "newton" or (first.name == "working_set" and problem.dual_form)
         if primal and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
@@ -84,7 +85,7 @@ class Auto:
         polish = tight and watch is not None and watch.affordable
         return PlanRun(problem, run, watch, polish, target, rng, first.name, why)
 
-    def first(self, problem: ERM, at: Start) -> tuple[Method, str]:
+    def first(self, problem: ERM, at: Start, tol: float = 1e-6) -> tuple[Method, str]:
         """The method to start with, and why."""
         if "working_set" not in self.without and unmet(GroupSet(), problem) is None:
             return GroupSet(alone=False), "the penalty makes groups of weights zero"
@@ -95,7 +96,7 @@ class Auto:
         if smooth:
             if at.side == "primal":
                 return Newton(), "the run before ended in the primal"
-            if why := self._is_tall(problem, shape):
+            if (why := self._is_tall(problem, shape)) and not self._is_easy(problem, at, tol):
                 return Newton(), why
         sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
         if sparse and problem.interval.a.any():  # with bounds alone there are no zeros to gain by
@@ -129,6 +130,14 @@ class Auto:
         if constant and entries <= t.gram * problem.samples.nnz:
             return "the squared loss has one matrix, and it is cheap"
         return ""
+
+    def _is_easy(self, problem: ERM, at: Start, tol: float) -> bool:
+        """Whether lambda is so large that a few dual sweeps take less time than Newton's method."""
+        if not at.is_cold or "dual" in self.without or unmet(Lean(), problem) is not None:
+            return False
+        if problem.loss.eta == problem.loss.gamma:  # the squared loss: one factor
+            return False
+        return costs.easy_sweeps(problem, tol) < costs.newton(problem, tol)
 
     def _in_span(self, problem: ERM, smooth: bool) -> Method:
         """What solves the small problem.
