@@ -159,7 +159,7 @@ def easy_sweeps(problem: ERM, tol: float) -> float:
     With r the mean of |a_i|^2/(lambda n gamma), what a step on one sample undoes of the others is
     about r/(1 + r) of it.
     """
-    gamma = problem.loss.gamma
+    gamma = float(problem.loss.gamma)
     norms = problem.weights * problem._squared_norms
     r = float(np.mean(norms)) / (problem.strong_convexity * problem.n * max(gamma, 1e-300))
     if not r <= 1:
