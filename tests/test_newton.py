@@ -388,6 +388,21 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
     assert stopped < 0.7 * p.primal(first_w())
 
 
+@pytest.mark.parametrize(("dear", "most"), [(1e9, 12), (0.0, 2)])
+def test_steps_on_a_sample_whose_factor_is_dear(dear, most):
+    """They cost as much as steps on all rows: only so many as make a start."""
+    p = few_positives(6000, 8, 12, 0)
+    made = Newton(Tuning(dear=dear)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    made._hessian.draw(made._rng)
+    assert made._hessian.sample_steps == most
+    before = made._hessian.cost
+    made._on_sample(Budget(1000))
+    one = (made._hessian.sample.gram_madds + made._rows.size**3 / 6) / (2 * made._rows.nnz)
+    factors = (made._hessian.cost - before) / one
+    assert 1.5 < factors <= most + 0.5
+    assert (factors > 2.5) == (most > 2)
+
+
 def test_rows_of_weight_zero_are_not_in_the_sample():
     X, y = one_hot()
     weights = np.arange(3000) % 2.0

@@ -169,7 +169,7 @@ class NewtonRun:
             return at.w
         w, least = at.w, math.inf
         rough = tuning.rough * min(1.0, rows.size * tuning.rows_per_feature / rows.n)
-        for _ in range(tuning.sample_steps):
+        for _ in range(self._hessian.sample_steps):
             if budget.expired:
                 break
             gradient = rows.gradient(at)
