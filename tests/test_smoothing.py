@@ -6,11 +6,12 @@ from erm_problems import data
 from test_interior import LOSSES, look
 
 from apcg import ERM, losses, solve
+from apcg.certificate import certify
 from apcg.methods.base import Budget, Target
 from apcg.methods.plan import Auto
 from apcg.methods.smoothing import Smoothed, Smoothing, Tuning
 from apcg.methods.watch import PlanTuning, Watch
-from apcg.points import Start
+from apcg.points import Point, Start
 
 
 def noisy(n=1500, d=8, seed=0):
@@ -148,3 +149,27 @@ def test_gamma_is_in_units_of_the_loss():
     ]
     mean = np.maximum(np.abs(y) - 0.1, 0).mean()
     np.testing.assert_allclose(gammas, 0.3 * mean * np.array([1, 10, 1]), rtol=1e-12)
+
+
+def test_rows_that_crossed_a_kink_are_taken():
+    """A bad point tells which rows were missing. It does not tell where the others are."""
+    p = ERM(*noisy(), "hinge", alpha=1e-4)
+    run = begin(p)
+    while run._interior is None:
+        run.advance(Budget(10_000))
+        good = look(p, run.point())
+        run.seen(good)
+    before = set(run._interior._free)
+    run.advance(Budget(10_000))
+    w = good.w + 3 * np.eye(p.d)[0]
+    bad = certify(p, Point(w=w))
+    assert bad.relative > 2 * run._interior.relative
+    run.seen(bad)
+    free = set(run._interior._free)
+    crossed = np.flatnonzero(p.loss.dual_of(bad.z, p.y, p.weights) != run._sides(good.z))
+    assert before < free
+    assert set(crossed) <= free
+    assert len(free) < 0.9 * p.n
+    np.testing.assert_array_equal(run._z, good.z)
+    near = np.flatnonzero(np.abs(1 - p.y * good.z) <= run._width)
+    assert free == set(near) | set(crossed)
