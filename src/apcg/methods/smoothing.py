@@ -12,8 +12,8 @@ gamma. So the gap is of second order in gamma: 0.05 gives a few parts in 1000.
 
 gamma falls in stages. Then the rows far from every kink are at a bound of their x_i, and stay
 there: the interior point method solves for the others, few as they are. A look over all rows says
-whether that was right. If not, more rows are taken: those a little farther away, and those that came
-to the other side of a kink (rows with a rare feature that no other row held in place).
+whether that was right. If not, more rows are taken: those a little farther away, and those that
+came to the other side of a kink (rows with a rare feature that no other row held in place).
 
 Where the dual method drops nearly all rows at once (few errors, P next to nothing) that is faster.
 With many errors it drops next to none, and this takes a half to a quarter of the time.
@@ -167,4 +167,4 @@ class SmoothingRun:
     def _sides(self, z: Vector) -> Vector:
         """x of each row by the side of the kink that it is on."""
         p = self._problem
-        return p.loss.dual_of(z, p.y, p.weights)
+        return np.asarray(p.loss.dual_of(z, p.y, p.weights))
