@@ -88,13 +88,16 @@ def test_products_and_gram(dtype, border, kind, d):
     np.testing.assert_allclose(np.triu(gram), np.triu(A.T @ (bend[:, None] * A)), **close)
 
 
-def test_the_gram_matrix_of_many_dense_features():
-    """There BLAS makes it, in blocks."""
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("even", [False, True])
+def test_the_gram_matrix_of_many_dense_features(dtype, even):
+    """There BLAS makes it, in blocks; of rows with one weight from X itself."""
     rng = np.random.default_rng(0)
-    X, bend = rng.standard_normal((900, 170)), rng.random(900) * (rng.random(900) < 0.5)
+    X = rng.standard_normal((900, 170)).astype(dtype)
+    bend = np.full(900, 0.3) if even else rng.random(900) * (rng.random(900) < 0.5)
     for border in (False, True):
         rows = Rows(X, np.ones(900), np.ones(1), 1.0, losses.Squared(), np.ones(170 + border))
-        A = np.hstack([X, np.ones((900, 1))]) if border else X
+        A = np.hstack([X, np.ones((900, border))]).astype(float)
         np.testing.assert_allclose(
             np.triu(rows.gram(bend)), np.triu(A.T @ (bend[:, None] * A)), rtol=1e-10, atol=1e-9
         )

@@ -153,8 +153,14 @@ APCG_CLONES static double apcg_conjugate_block(const double *x, const double *we
     const double *p = theta ? theta : logistic;
     const double k = p[0], epsilon = p[1], half = 0.5 * p[2], lower = p[3], upper = p[4];
     double a[APCG_ROWS] = {0.0}, s[APCG_ROWS] = {0.0}, value[APCG_ROWS], bad[APCG_ROWS] = {0.0};
-    for (ptrdiff_t i = 0; i < size; i++) s[i] = weight[i & mask];
-    for (ptrdiff_t i = 0; i < size; i++) {
+    const int plain = mask == 0 && weight[0] == 1.0; /* no weights: nothing to divide by */
+    for (ptrdiff_t i = 0; i < (plain ? size : 0); i++) {
+        a[i] = x[i];
+        s[i] = 1.0;
+        bad[i] = (x[i] >= lower) & (x[i] <= upper) ? 0.0 : 1.0;
+    }
+    for (ptrdiff_t i = 0; i < (plain ? 0 : size); i++) s[i] = weight[i & mask];
+    for (ptrdiff_t i = 0; i < (plain ? 0 : size); i++) {
         const double whole = x[i] / (s[i] != 0.0 ? s[i] : 1.0);
         const double inside = whole * (1.0 - 4.5e-16);
         const double within = (whole >= lower) & (whole <= upper) ? whole : inside;

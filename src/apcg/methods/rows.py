@@ -160,12 +160,15 @@ class Rows:
         if self.sparse or self.d <= _BLAS:
             smooth.gram(*self.shape, bend, out)
             return out
-        d = self.d
-        kept = np.flatnonzero(bend)
-        root = np.sqrt(bend[kept])
-        for part in np.array_split(np.arange(kept.size), 1 + kept.size * d // _BLOCK):
-            block = root[part, None] * self.stored[kept[part]]
-            out[:d, :d] += block.T @ block
+        d, X = self.d, self.stored
+        if self.n and bend.min() == bend.max() and X.dtype == np.float64:  # no copy of X
+            out[:d, :d] = bend[0] * (X.T @ X)
+        else:
+            kept = np.flatnonzero(bend)
+            root = np.sqrt(bend[kept])
+            for part in np.array_split(np.arange(kept.size), 1 + kept.size * d // _BLOCK):
+                block = root[part, None] * X[kept[part]]
+                out[:d, :d] += block.T @ block
         if self._border:
             out[:, d] = self.combine(bend)
         return out
