@@ -97,7 +97,7 @@ def test_the_gram_matrix_of_many_dense_features(dtype, even):
     bend = np.full(900, 0.3) if even else rng.random(900) * (rng.random(900) < 0.5)
     for border in (False, True):
         rows = Rows(X, np.ones(900), np.ones(1), 1.0, losses.Squared(), np.ones(170 + border))
-        A = np.hstack([X, np.ones((900, border))]).astype(float)
+        A = np.hstack([X, np.ones((900, int(border)))]).astype(float)
         np.testing.assert_allclose(
             np.triu(rows.gram(bend)), np.triu(A.T @ (bend[:, None] * A)), rtol=1e-10, atol=1e-9
         )
