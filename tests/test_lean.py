@@ -267,6 +267,19 @@ def test_the_order_of_many_rows_is_random_within_blocks_too():
     assert not np.array_equal(grid % length, again[: grid.size].reshape(grid.shape) % length)
 
 
+@pytest.mark.parametrize(
+    ("loss", "rate", "mu"),
+    [("squared_hinge", 0.01, 1 / 16), ("squared_hinge", 0.5, 0.25), ("logistic", 0.01, 1.0)],
+)
+def test_mu_of_the_first_sweep_with_momentum(loss, rate, mu):
+    """Half the rate of the plain sweeps; logistic rows have none yet."""
+    run = start(problem(loss), 1e-9)
+    run.estimates = list(np.exp(-rate * np.arange(4.0)))
+    run._maybe_accelerate()
+    assert isinstance(run.sweeps, Momentum)
+    assert run.mu == pytest.approx(max(mu, run.setup.problem.mu))
+
+
 def rows_in_common(common, n=2000, seed=27):
     """n rows of norm 1, one number each of their own, with inner products of about `common`."""
     rng = np.random.default_rng(seed)
