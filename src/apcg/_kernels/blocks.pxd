@@ -34,7 +34,7 @@ cdef class Blocks:
     cdef readonly Py_ssize_t features, K, size
     cdef const int[::1] labels
     cdef const double[:, ::1] targets
-    cdef const double[::1] weights, q, theta
+    cdef const double[::1] weights, q, theta, alone
     cdef readonly double gamma, scale, border, threshold, factor, enough
     cdef bint margin
 
@@ -57,6 +57,19 @@ cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nog
         least = z[k] if z[k] < least else least
     for k in range(K, size):
         z[k] = least - 2000.0
+
+
+cdef inline void add_alone(Blocks blocks, Py_ssize_t i, const double *x, double *z) noexcept nogil:
+    """What features that row i has alone add to its predictions, with x_i for its block."""
+    cdef Py_ssize_t k
+    cdef double c = blocks.alone[i]
+    if blocks.kind < COLUMNS:
+        for k in range(blocks.K):
+            z[k] -= c * x[k]
+        z[blocks.labels[i]] += c
+    else:
+        for k in range(blocks.K):
+            z[k] += c * x[k] * (blocks.targets[i, k] if blocks.margin else 1.0)
 
 
 # ---- parts of the gap -------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
 from .types cimport index_t, value_t
 
+cdef extern from "vectors.h" nogil:
+    void fetch "APCG_FETCH"(const void *address)
+
 
 cdef class Blocks:
     """The problem without the numbers of A.
@@ -34,16 +37,20 @@ cdef class Blocks:
     scale    1/(sigma n);  border  c^2/(sigma n) with intercepts, else 0
     threshold, factor   W is soft(V, threshold) factor, V what is kept; threshold < 0: W = V
     enough   the change of log pi that ends Newton's method on a row
+    alone    s_i scale times the squares of the features that row i has alone, which have no row of W
+             (`data/compact.py`); empty if there are none
     """
 
     def __init__(self, int kind, Py_ssize_t features, Py_ssize_t K, const int[::1] labels,
                  const double[:, ::1] targets, const double[::1] weights, const double[::1] q,
                  const double[::1] theta, *, bint margin, double gamma, double scale,
-                 double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3):
+                 double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3,
+                 const double[::1] alone):
         self.kind, self.features, self.K, self.size = kind, features, K, (K + 3) // 4 * 4
         self.labels, self.targets, self.weights, self.q = labels, targets, weights, q
         self.theta, self.margin, self.gamma, self.scale = theta, margin, gamma, scale
         self.border, self.threshold, self.factor, self.enough = border, threshold, factor, enough
+        self.alone = alone
 
 
 cdef class Count:
@@ -167,6 +174,22 @@ cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcep
 
 # ---- the sweep without momentum -----------------------------------------------------------------------
 
+cdef inline void fetch_row(const double *row, Py_ssize_t size) noexcept nogil:
+    """Bring a row of a state to the cache."""
+    cdef Py_ssize_t k
+    for k in range(0, size, 8):
+        fetch(row + k)
+
+
+cdef inline void fetch_start(Products use, const void *data, const void *columns,
+                             const Py_ssize_t *bounds, Py_ssize_t value_size,
+                             Py_ssize_t index_size) noexcept nogil:
+    """Bring the first numbers of a row of the data to the cache."""
+    fetch(<const char *> data + bounds[0] * value_size)
+    fetch(<const char *> data + bounds[0] * value_size + 64)
+    fetch(<const char *> columns + bounds[0] * index_size)
+
+
 cdef void plain_rows(Products use, const void *data, const void *columns, const Py_ssize_t *bounds,
                      Py_ssize_t value_size, Py_ssize_t index_size, Blocks blocks, PlainState state,
                      Count count, Py_ssize_t *keep, Py_ssize_t number) noexcept nogil:
@@ -192,6 +215,12 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         i = keep[at]
         if i < 0:
             continue
+        if at + 1 < number and keep[at + 1] >= 0:  # rows are in random order
+            fetch_row(&state.x[keep[at + 1], 0], size)
+            if kind == SOFTMAX or kind == LOGISTIC:
+                fetch_row(&state.theta[keep[at + 1], 0], size)
+            if bounds != NULL:
+                fetch_start(use, data, columns, &bounds[2 * (at + 1)], value_size, index_size)
         if bounds != NULL:
             first, m = bounds[2 * at], bounds[2 * at + 1]
             row = <const char *> data + first * value_size
@@ -204,6 +233,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         x = &state.x[i, 0]
         for k in range(size):
             z[k] += intercept[k]
+        if blocks.alone.shape[0]:
+            add_alone(blocks, i, x, z)
         if kind == SOFTMAX:
             theta = &state.theta[i, 0]
             complete(z, K, size)

@@ -15,7 +15,7 @@ does not fall by it.
 from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
-from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, after, before, bernoulli,
+from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, add_alone, after, before, bernoulli,
                       centre, column_part, complete, distance, few_changed, lead_at_vertex, logistic_root, project,
                       simplex_part, softmax, softmax_root, softmax_root_near)
 from .losses cimport interval_dual_prox
@@ -113,6 +113,8 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
         L = kappa * (q + gamma)
         at_vertex = False
         before(pb, qb, u, v, half, z, y, c, size)
+        if blocks.alone.shape[0]:
+            add_alone(blocks, i, y, z)
         if kind == SOFTMAX:
             complete(z, K, size)
             if last[at]:

@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from .._kernels import blocks_momentum as kernel
-from .._kernels import outputs
 from .._kernels.blocks import Count, PlainState
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
@@ -44,7 +43,7 @@ class Momentum:
         self.setup, self.without, self.fixed = setup, without, fixed
         self.factor = setup.tuning.hasty
         x, size = np.array(plain.x), setup.size
-        pq = np.zeros((p.d, 2 * size))
+        pq = np.zeros((setup.features, 2 * size))
         pq[:, size:] = plain.W
         softmax = setup.kind == SOFTMAX
         self.state = kernel.MomentumState(
@@ -157,7 +156,7 @@ class Momentum:
     def _value(self) -> float:
         """F = -D, with the proximal term of the intercepts."""
         p, setup = self.setup.problem, self.setup
-        square = outputs.square(self.state.pq, True, self.state.s, setup.threshold)
+        square = setup.square(self.state.pq, self._now, self.state.s)
         value = setup.cost(self._now) + setup.square_cost(square)
         if setup.constant:
             b = self.centre + self._pull(self._now)
