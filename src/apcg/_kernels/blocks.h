@@ -257,6 +257,31 @@ APCG_CLONES static int apcg_after(const double *new, const double *c, double a, 
     return (any[0] | any[1] | any[2] | any[3]) != 0;
 }
 
+/* z += b, and what features of the row alone add: c (e - x), e the unit vector of the label */
+APCG_CLONES static void apcg_alone(const double *b, const double *x, double c, ptrdiff_t label,
+                                   double *z, ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4) APCG_PUT(z, k) += APCG_AT(b, k) - c * APCG_AT(x, k);
+    z[label] += c;
+}
+
+/* A step without momentum: x becomes new; h is what the rows of W get (the change times weight,
+ * labels if not NULL, scale), b what intercepts get. Returns |new - x|^2. */
+APCG_CLONES static double apcg_move(const double *new, double weight, const double *labels,
+                                    double border, double scale, double *x, double *b, double *h,
+                                    ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 change = APCG_AT(new, k) - APCG_AT(x, k);
+        sum += change * change;
+        APCG_PUT(x, k) = APCG_AT(new, k);
+        apcg_v4 own = weight * change;
+        if (labels) own *= APCG_AT(labels, k);
+        APCG_PUT(b, k) += border * own;
+        APCG_PUT(h, k) = scale * own;
+    }
+    return APCG_SUM(sum);
+}
+
 /* sum x log x over the entries that are positive (pads are 0) */
 APCG_CLONES static double apcg_entropy(const double *x, ptrdiff_t size) {
     apcg_v4 sum = APCG_ALL(0.0);

@@ -22,9 +22,6 @@ from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
 from .types cimport index_t, value_t
 
-cdef extern from "vectors.h" nogil:
-    void fetch "APCG_FETCH"(const void *address)
-
 
 cdef class Blocks:
     """The problem without the numbers of A.
@@ -174,22 +171,6 @@ cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcep
 
 # ---- the sweep without momentum -----------------------------------------------------------------------
 
-cdef inline void fetch_row(const double *row, Py_ssize_t size) noexcept nogil:
-    """Bring a row of a state to the cache."""
-    cdef Py_ssize_t k
-    for k in range(0, size, 8):
-        fetch(row + k)
-
-
-cdef inline void fetch_start(Products use, const void *data, const void *columns,
-                             const Py_ssize_t *bounds, Py_ssize_t value_size,
-                             Py_ssize_t index_size) noexcept nogil:
-    """Bring the first numbers of a row of the data to the cache."""
-    fetch(<const char *> data + bounds[0] * value_size)
-    fetch(<const char *> data + bounds[0] * value_size + 64)
-    fetch(<const char *> columns + bounds[0] * index_size)
-
-
 cdef void plain_rows(Products use, const void *data, const void *columns, const Py_ssize_t *bounds,
                      Py_ssize_t value_size, Py_ssize_t index_size, Blocks blocks, PlainState state,
                      Count count, Py_ssize_t *keep, Py_ssize_t number) noexcept nogil:
@@ -200,6 +181,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef int which[16]
     cdef const char *row
     cdef const char *own = NULL
+    cdef const char *next
+    cdef Py_ssize_t count_next
     cdef double *W = &state.W[0, 0]
     cdef double *intercept = &state.b[0]
     cdef double *z = &state.room[0, 0]
@@ -211,6 +194,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef double gamma = blocks.gamma, weight, q, lse, lead, change, largest
     cdef double sign = 1.0 if kind >= COLUMNS else -1.0
     cdef double some[16]
+    cdef bint signed = kind >= COLUMNS and blocks.margin
     for at in range(number):
         i = keep[at]
         if i < 0:
@@ -219,8 +203,12 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             fetch_row(&state.x[keep[at + 1], 0], size)
             if kind == SOFTMAX or kind == LOGISTIC:
                 fetch_row(&state.theta[keep[at + 1], 0], size)
-            if bounds != NULL:
-                fetch_start(use, data, columns, &bounds[2 * (at + 1)], value_size, index_size)
+        next, count_next = NULL, 0
+        if bounds != NULL and at + 1 < number:
+            next = <const char *> columns + bounds[2 * (at + 1)] * index_size
+            count_next = bounds[2 * (at + 1) + 1]
+            fetch(next)
+            fetch(<const char *> data + bounds[2 * (at + 1)] * value_size)
         if bounds != NULL:
             first, m = bounds[2 * at], bounds[2 * at + 1]
             row = <const char *> data + first * value_size
@@ -231,10 +219,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         count.work += m + 1
         weight, q = blocks.weights[i & mask], blocks.q[i]
         x = &state.x[i, 0]
-        for k in range(size):
-            z[k] += intercept[k]
-        if blocks.alone.shape[0]:
-            add_alone(blocks, i, x, z)
+        add_alone(blocks, i, intercept, x, z)
         if kind == SOFTMAX:
             theta = &state.theta[i, 0]
             complete(z, K, size)
@@ -287,18 +272,10 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 state.part[i] += column_part(lead, x[k], &blocks.theta[0])
                 new[k] = interval_dual_prox(x[k] - change * (lead + gamma * x[k]), change,
                                             &blocks.theta[0])
-        largest = 0.0
-        for k in range(K):
-            h[k] = new[k] - x[k]
-            largest += h[k] * h[k]
-            x[k] = new[k]
-            if kind >= COLUMNS and blocks.margin:
-                h[k] *= blocks.targets[i, k]
-            h[k] *= sign * weight
-            intercept[k] += blocks.border * h[k]
-            h[k] *= blocks.scale
         for k in range(K, size):
-            h[k] = 0.0
+            new[k] = 0.0
+        largest = move(new, sign * weight, &blocks.targets[i, 0] if signed else NULL, blocks.border,
+                       blocks.scale, x, intercept, h, size)
         if largest == 0.0:
             continue
         state.moved[i] += largest
@@ -308,7 +285,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 some[k] = h[which[k]]
             use.few(row, own, m, W, size, which, changed, some)
         else:
-            use.add1(row, own, m, W, size, h, h)
+            use.add1(row, own, m, W, size, h, h, next, count_next)
 
 
 def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

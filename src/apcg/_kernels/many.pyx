@@ -11,6 +11,13 @@ cdef extern from "many.h" nogil:
     Products _products_for "apcg_products_for"(size_t value, size_t index, bint dense)
 
 
+cdef extern from *:
+    """
+    #define APCG_AHEAD 6 /* nonzeros: how far ahead rows of a sum are fetched */
+    """
+    const Py_ssize_t AHEAD "APCG_AHEAD"
+
+
 cdef Products products_for(size_t value, size_t index, bint dense) noexcept nogil:
     """The loops for values and indices of these sizes in bytes."""
     return _products_for(value, index, dense)
@@ -32,11 +39,12 @@ def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
             if zero:
                 continue
             if dense:
-                use.sum1(&data[i * m], NULL, m, &out[0, 0], size, &x[i, 0], &x[i, 0])
+                use.add1(&data[i * m], NULL, m, &out[0, 0], size, &x[i, 0], &x[i, 0], NULL, 0)
             elif indptr[i + 1] > indptr[i]:
                 first = indptr[i]
-                use.sum1(&data[first], &indices[first], indptr[i + 1] - first, &out[0, 0], size,
-                         &x[i, 0], &x[i, 0])
+                use.add1(&data[first], &indices[first], indptr[i + 1] - first, &out[0, 0], size,
+                         &x[i, 0], &x[i, 0], &indices[0] + first + AHEAD,
+                         indices.shape[0] - first - AHEAD)
 
 
 def dot_labels(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

@@ -54,7 +54,7 @@ class Momentum:
             pq,
             np.zeros(size),
             np.array(plain.b),
-            np.zeros((6, size)),
+            np.zeros((7, size)),
             settle=-1.0 if "settling" in without else setup.tuning.settle,
         )
         self.highest = 1

@@ -19,7 +19,7 @@ from ..data import Sparse
 from ..data.compact import Compact
 from ..data.many import padded, with_pads
 from ..erm_outputs import Outputs
-from ..loss_outputs import LOGISTIC, SIMPLEX, SOFTMAX, Columns
+from ..loss_outputs import SIMPLEX, SOFTMAX, Columns
 from ..points import Certificate
 from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
