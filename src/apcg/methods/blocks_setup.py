@@ -215,23 +215,28 @@ class Setup:
             rows = self.compact.expand(rows, self.scale * pads)
         return np.ascontiguousarray(rows[:, : p.K])
 
-    def certificate(self, x: Matrix, b: Vector) -> Certificate:
-        """Of x alone, as `certify` has it, by products in the order of the sweeps; not for L1."""
+    def products(self, x: Matrix) -> tuple[Matrix, Matrix]:
+        """W and the predictions X W, from x alone, in the order of the sweeps; not for L1."""
         p, kept = self.problem, self.rows(x)
-        w, z = self.expand(kept, x), np.empty((p.n_samples, self.size))
+        z = np.empty((p.n_samples, self.size))
         many.tdot(*self.arrays, kept, z)
         z = np.ascontiguousarray(z[:, : p.K])
         if self.alone.size:
             s = np.where(p.weights > 0, p.weights, 1.0)
             z += (self.alone / s)[:, None] * p._signed(x)
-        v, at = w, np.zeros(p.K)
+        return self.expand(kept, x), z
+
+    def certificate(self, x: Matrix, b: Vector) -> Certificate:
+        """The exact one of x, as `certify` has it."""
+        p = self.problem
+        w, z = self.products(x)
+        v, best = w, 0.0
         if p.intercept:
-            at = p._best_intercept(z, b)
-            x, z = p._balance(x), z + at
+            best = p._best_intercept(z, b)
+            x, z = p._balance(x), z + best
             v = self.expand(self.rows(x), x)
-        v = v if self.b == 1 else v * self.b
-        P, D = p.primal_from(w, z), p.dual_from(x, v)
-        return Certificate(w, x, at if p.intercept else 0.0, z, P, D, exact=True)
+        P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
+        return Certificate(w, x, best, z, P, D, exact=True)
 
     def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
         """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""
