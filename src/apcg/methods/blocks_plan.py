@@ -236,7 +236,7 @@ class BlockPlan:
         left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
         return left * self._sweep > t.margin * self._cost
 
-    def point(self) -> Point:
+    def point(self) -> Point | Certificate:
         """The answer of the method at work."""
         return self._run.point()
 

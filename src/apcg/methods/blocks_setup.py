@@ -271,7 +271,8 @@ class Setup:
         With momentum W has p and q, and s is that of q + s p/2.
         """
         two = W.shape[1] > self.size
-        return float(outputs.square(W, two, s, self.threshold)) + self.squares_alone(blocks).sum()
+        shared = outputs.square(W, two, s, self.threshold)
+        return float(shared + self.squares_alone(blocks).sum())
 
     def squares_alone(self, blocks: Matrix) -> Vector:
         """The sums of squares, by columns, of rows that W lacks."""

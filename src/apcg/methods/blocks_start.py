@@ -65,7 +65,7 @@ def _probabilities(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     W = setup.no_rows()
     many.dot_labels(*setup.arrays, p.y, setup.scale * p.weights, share, W)
     s = np.broadcast_to(p.weights, p.n_samples)
-    mass = np.bincount(p.y, s, minlength=p.K)
+    mass = np.bincount(p.y, s, minlength=p.K).astype(np.float64)
     full = own * np.log(own)
     slope = float(mass @ (full.sum() - full))
     unit = np.eye(setup.size)[: p.K]
