@@ -39,7 +39,7 @@ from ..erm import ERM
 from ..methods.rows import Rows
 from ..points import Start
 from ..result import Solution
-from . import ridge, sparse
+from . import folds, ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
@@ -116,6 +116,9 @@ class Fold:
 
     def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> None:
         """Solve to a gap of tol, and to a tenth of that of the early point; score both."""
+        if folds.applies(self.plan.problems[0], self.options["method"]):
+            self._sweep(k, alpha, starts[0], tol, passes)
+            return
         early: dict[int, Any] = {}
         answers = []
         for c, (problem, start) in enumerate(zip(self.plan.problems, starts, strict=True)):
@@ -143,6 +146,16 @@ class Fold:
         self.scores[k] = self._score(answers)
         self.changes[k] = abs(self.scores[k] - first)
 
+    def _sweep(self, k: int, alpha: float, start: Any, tol: float, passes: int) -> None:
+        """The same for K outputs, by estimated gaps."""
+        problem = self.plan.problems[0].with_alpha(alpha)
+        tols = max(EARLY, 10 * tol), tol
+        early, answer = folds.solve(problem, start, tols, passes, self.rng)
+        self.answers[k] = [answer]
+        self.passes[k] = self.passes.get(k, 0) + answer.epochs
+        self.scores[k] = self._score([answer])
+        self.changes[k] = abs(self.scores[k] - self._score([early]))
+
     def _score(self, answers: Any) -> float:
         known = self.plan.describe(answers)
         self.model.__dict__.update(known)
@@ -160,6 +173,8 @@ def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | 
     if not known:
         return None
     last, before = known[-1], known[0]
+    if problem.K > 1:  # it is shrunk to what is best for this alpha where it is taken up
+        return Start(last.x, last.w, last.intercept)
     w, b, x = (
         getattr(last, part) + ahead * (getattr(last, part) - getattr(before, part))
         for part in ("w", "intercept", "x")

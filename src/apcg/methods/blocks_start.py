@@ -14,6 +14,8 @@ from ..points import Start
 if TYPE_CHECKING:
     from .blocks_setup import Setup
 
+#: A start that should be shortened by less than this is taken as it is.
+NEAR = 0.95
 #: Newton's method on one number that rises convexly: 4 to 12 steps.
 _STEPS = 60
 
@@ -26,6 +28,8 @@ def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
         b = first_b(setup) if at.b is None else p._intercepts(at.b)
     if at.x is not None:
         blocks = setup.block_of(p.loss.clip(at.x, p.y, p.weights))
+        if setup.kind == SOFTMAX:
+            return _shrunk(setup, blocks, b)
     elif at.w is not None:
         z = p.samples.tdot(at.w) + b
         blocks = setup.block_of(p.loss.dual_of(z, p.y, p.weights))
@@ -73,6 +77,28 @@ def _probabilities(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     t = best_share(mass[None], 1 - own[None], slope, 2 * p.n * setup.square_cost(square))[0]
     W *= t
     return (unit + t * (share - unit))[p.y], b, W
+
+
+def _shrunk(setup: Setup, blocks: Matrix, b: Vector) -> tuple[Matrix, Vector, Matrix]:
+    """Softmax: pi_i = e_i + t (pi_i - e_i) of given pi, with the t in (0, 1] that is best for D.
+
+    The x of a larger alpha is too long: W is x over alpha.
+    """
+    p = setup.problem
+    W = setup.rows(setup.x(blocks))
+    at = np.arange(p.n_samples), p.y
+    part = 1 - blocks[at]
+    others = blocks.copy()
+    others[at] = 0.0
+    s = np.broadcast_to(p.weights, p.n_samples)
+    slope = float(s @ (others * np.log(np.maximum(others, 1e-150))).sum(axis=1))
+    cost = 2 * p.n * setup.square_cost(setup.square(W, blocks))
+    t = best_share(s[None], np.minimum(part, 1 - 1e-12)[None], slope, cost)[0]
+    if t < NEAR:
+        blocks = t * others
+        blocks[at] = 1 - t * part
+        W *= t
+    return blocks, b, W
 
 
 def _halves(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
