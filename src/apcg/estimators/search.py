@@ -39,7 +39,7 @@ from ..erm import ERM
 from ..methods.rows import Rows
 from ..points import Start
 from ..result import Solution
-from . import folds, ridge, sparse
+from . import by_sweeps, ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
@@ -63,6 +63,11 @@ class Fold:
     scores: dict[int, float] = field(default_factory=dict)
     changes: dict[int, float] = field(default_factory=dict)
     passes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def by_sweeps(self) -> bool:
+        """Whether it is a problem with K outputs, to be solved by sweeps over blocks."""
+        return by_sweeps.applies(self.plan.problems[0], self.options["method"])
 
     def walk(self, grid: Vector, tol: float, task: Task) -> Fold:
         """Solve for all alphas to tol, from the largest to the smallest."""
@@ -116,7 +121,7 @@ class Fold:
 
     def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> None:
         """Solve to a gap of tol, and to a tenth of that of the early point; score both."""
-        if folds.applies(self.plan.problems[0], self.options["method"]):
+        if self.by_sweeps:
             self._sweep(k, alpha, starts[0], tol, passes)
             return
         early: dict[int, Any] = {}
@@ -149,8 +154,7 @@ class Fold:
     def _sweep(self, k: int, alpha: float, start: Any, tol: float, passes: int) -> None:
         """The same for K outputs, by estimated gaps."""
         problem = self.plan.problems[0].with_alpha(alpha)
-        tols = max(EARLY, 10 * tol), tol
-        early, answer = folds.solve(problem, start, tols, passes, self.rng)
+        early, answer = by_sweeps.solve(problem, start, (10 * tol, tol), passes, self.rng)
         self.answers[k] = [answer]
         self.passes[k] = self.passes.get(k, 0) + answer.epochs
         self.scores[k] = self._score([answer])
@@ -240,6 +244,8 @@ class Search(Linear):
         """The number of the best alpha."""
         tol = self._options()["tol"]
         levels = [t for t in (PATH, MIDDLE) if t > tol] + [tol]
+        if folds[0].by_sweeps:
+            levels = [max(t, tol) for t in by_sweeps.LEVELS]
         tasks = [task.subtask(f"fold {k}", grid.size) for k in range(len(folds))]
         walks = [partial(f.walk, grid, levels[0], t) for f, t in zip(folds, tasks, strict=True)]
         folds = in_threads(walks, self.n_jobs)

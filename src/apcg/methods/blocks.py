@@ -87,8 +87,7 @@ class PlainBlocks:
 
     def estimate(self, count: kernel.Count) -> float:
         """The gap: the sum of the parts of the rows, each when it was seen last."""
-        p = self.setup.problem
-        return float(np.dot(np.broadcast_to(p.weights, p.n_samples), self.state.part)) / p.n
+        return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
 
     def sample(self, rows: tuple[Index, ...], share: float) -> float:
         """The gap by the parts of these rows, a share of a sweep: their sum, and its deviation.
@@ -97,20 +96,15 @@ class PlainBlocks:
         sweep just begun tell of the whole; later ones say too much.
         """
         order, visits = rows
-        s = np.broadcast_to(self.setup.problem.weights, self.setup.problem.n_samples)
         order = np.where(order < 0, ~order, order)
-        each = s[order] * np.asarray(self.state.part)[order] / visits
+        each = self.setup.s[order] * np.asarray(self.state.part)[order] / visits
         total = float(each.sum()) + math.sqrt(float(each @ each))
         return total / (share * self.setup.problem.n)
-
-    def imbalance(self, blocks: Matrix) -> Vector:
-        """sum_i x_i"""
-        return np.asarray(self.setup.problem._signed(self.setup.x(blocks)).sum(axis=0))
 
     def after(self) -> None:
         """After a sweep: the centre of the intercepts moves."""
         if self.setup.constant:
-            change = self.setup.blocks.border * self.imbalance(self.blocks)
+            change = self.setup.blocks.border * self.setup.imbalance(self.blocks)
             np.asarray(self.state.b)[: self.setup.K] += change
 
     def refresh(self) -> None:
@@ -350,7 +344,7 @@ class BlockRun:
         before, last = self._moves
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.clip(np.where(before != 0, last / before, 0.0), 0.0, 0.95)
-        off = np.abs(self.sweeps.imbalance(self.sweeps.blocks)) / self.setup.problem.n
+        off = np.abs(self.setup.imbalance(self.sweeps.blocks)) / self.setup.problem.n
         return float(off @ (np.abs(last) / (1 - ratio)))
 
     def _guess_primal(self, est: float) -> None:
@@ -360,7 +354,7 @@ class BlockRun:
         dual = -setup.cost(s.blocks) - setup.square_cost(square)
         off = 0.0
         if setup.constant:
-            off = float(s.b @ s.imbalance(s.blocks)) / setup.problem.n
+            off = float(s.b @ setup.imbalance(s.blocks)) / setup.problem.n
         guess = abs(dual + est - off)
         if math.isfinite(guess):
             self.primal = min(self.primal, guess)

@@ -169,15 +169,11 @@ class Momentum:
         p = self.setup.problem
         if not self.setup.constant:
             return np.zeros(p.K)
-        return np.asarray(self.setup.blocks.border * self.imbalance(blocks))
-
-    def imbalance(self, blocks: Matrix) -> Vector:
-        """sum_i x_i"""
-        return np.asarray(self.setup.problem._signed(self.setup.x(blocks)).sum(axis=0))
+        return np.asarray(self.setup.blocks.border * self.setup.imbalance(blocks))
 
     def _move_centre(self) -> None:
         """The centre moves towards b, and b by as much; F jumps, which is no part of its rate."""
-        off = self.imbalance(self._now)
+        off = self.setup.imbalance(self._now)
         share = min(1.0, MOVE * math.sqrt(self.rate.mu))
         change = share * self.setup.blocks.border * off
         np.asarray(self.state.qb)[: self.setup.K] += change

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class Setup:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
+        #: the weight of each row
+        self.s = np.broadcast_to(p.weights, p.n_samples)
         #: the data as the sweeps read it, and how many rows W has there
         self.arrays, self.features = p.samples.arrays, p.d
         self.compact: Compact | None = None
@@ -198,6 +201,18 @@ class Setup:
         s = p.weights
         outputs.dual(own, p.y, s, x)
         return x
+
+    def imbalance(self, blocks: Matrix) -> Vector:
+        """sum_i x_i, which is zero at the optimum with intercepts."""
+        p = self.problem
+        own = blocks[:, : p.K]
+        return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p._signed(own))
+
+    @cached_property
+    def mass(self) -> Vector:
+        """The sum of the weights of each class."""
+        p = self.problem
+        return np.bincount(p.y, self.s, minlength=p.K).astype(np.float64)
 
     def rows(self, x: Matrix) -> Matrix:
         """A x times `scale`, padded, by a pass over the data (over the rows that are not zero)."""
