@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,7 +60,7 @@ class Fold:
     model: Any  # a copy of the estimator, to be scored; it scores itself if `scorer` is None
     rng: np.random.Generator
     options: dict[str, Any]
-    answers: dict[int, list[Solution]] = field(default_factory=dict)
+    answers: dict[int, Sequence[Solution | by_sweeps.Answer]] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     changes: dict[int, float] = field(default_factory=dict)
     passes: dict[int, int] = field(default_factory=dict)
@@ -172,7 +173,7 @@ class Fold:
         return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
 
-def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | None:
+def _extrapolated(problem: ERM, known: Sequence[Any], ahead: float) -> Start | None:
     """Where to start for the next alpha: on the line through the last two dual points."""
     if not known:
         return None

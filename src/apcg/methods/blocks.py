@@ -140,6 +140,8 @@ class BlockRun:
         self._sure = False
         self._since_look = 0
         self._optimism = 1.0
+        #: what was changed and why, in words
+        self.notes: list[str] = []
         #: whether to return, too, when too many plain sweeps are left
         self.impatient = False
         #: a look is wanted, and none has failed yet
@@ -368,6 +370,11 @@ class BlockRun:
         if left > t.patience and self.keep.size >= Momentum.FEWEST:
             mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
             self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+            self.notes.append(
+                f"momentum: {left:.0f} plain sweeps left by the observed rate"
+                if left < math.inf
+                else "momentum: plain sweeps gain nothing"
+            )
 
     def sweeps_left(self) -> tuple[float, float]:
         """How many sweeps seem to be left, and the rate of the later half that says so."""
