@@ -3,7 +3,8 @@
     pip install 'apcg[peers]'
     python benchmarks/multiclass.py --data news20_multiclass digits --alpha 1e-3 1/n
     python benchmarks/multiclass.py --loss "ovr logistic" --peers LIBLINEAR snapml
-    python benchmarks/multiclass.py --data images:10000:200:10 text:15000:40000:35 onehot:15000:16:26
+    python benchmarks/multiclass.py --data images:10000:200:10 text:15000:40000:35 \
+        onehot:15000:16:26 --alpha 1e-4
 
 P(W) = mean loss + (lambda/2)|W|^2, no intercept, is computed here from the W of each solver.
 Each has the loosest tolerance of its grid looked up at which P(W) - P* <= eps P*, and is then timed

@@ -133,9 +133,6 @@ def test_info(data):
 
 def test_info_of_other_labels(tmp_path):
     assert answer("info", "diabetes", inside=True)["loss"] == "squared"
-    classes = tmp_path / "c"
-    classes.write_text("1 1:1\n2 1:2\n3 2:1\n" * 4)
-    assert answer("info", classes, inside=True)["loss"] == "multinomial"
     words = tmp_path / "w"
     words.write_text("a 1:1\nb 1:2\nc 2:1\n")
     assert "words" in answer("info", words, inside=True)["note"]
@@ -299,8 +296,6 @@ def test_what_train_refuses(data, tmp_path):
 def test_a_tolerance_not_reached_is_code_3(data, tmp_path):
     found = answer("train", data, "--max-passes", 1, "--tol", "1e-12", "--model", "m.npz", code=3)
     assert found["status"] == "max_epochs"
-    assert "--max-passes" in found["message"]
-    assert "x0" not in found["message"]
     assert LinearModel.load(tmp_path / "m.npz").facts["status"] == "max_epochs"
 
 

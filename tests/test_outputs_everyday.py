@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import (
@@ -340,3 +341,26 @@ def test_a_start_of_a_larger_alpha_is_shortened(alpha):
     assert p.dual(x) > p.dual(easy.x)
     same = Setup(ERM(X, codes, "multinomial", alpha=0.1), DEFAULTS)
     assert np.allclose(same.x(start(same, Start(x=easy.x))[0]), easy.x, atol=1e-15)
+
+
+def test_the_command_speaks_of_its_own_options(tmp_path):
+    path = tmp_path / "c.svm"
+    path.write_text("1 1:1 2:1\n2 1:2\n3 2:1 3:2\n" * 4)
+    told = json.loads(apcg("info", path, "--json", inside=True).stdout)
+    assert told["loss"] == "multinomial"
+    options = ("--loss", "multinomial", "--max-passes", 1, "--tol", "1e-13", "--json")
+    told = json.loads(apcg("train", path, *options, code=3, inside=True).stdout)
+    assert told["status"] == "max_epochs"
+    assert "--max-passes" in told["message"]
+    assert "x0" not in told["message"]
+    said = apcg("train", path, "--loss", "softmax", code=2, inside=True).stderr
+    assert b"Did you mean 'multinomial'?" in said
+
+
+def test_an_estimator_speaks_of_its_own_parameters():
+    X, y = digits()
+    with pytest.warns(ConvergenceWarning):
+        model = APCGClassifier("logistic", alpha=1e-6, max_epochs=1).fit(X, y)
+    assert "warm_start=True" in model.status_
+    assert "x0" not in model.status_
+    assert model.status_.code == "max_epochs"
