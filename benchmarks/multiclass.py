@@ -252,7 +252,8 @@ def optimum(X, y, loss, lam):
     """The problem, and its P to a relative gap of 1e-9 (1e-7 where the loss has kinks)."""
     if not loss.startswith("ovr "):
         problem = ERM(X, y, loss, "l2", lam)
-        return problem, solve(problem, tol=1e-9, max_epochs=10**6, random_state=0).primal
+        tol = 1e-7 if problem.loss.gamma == 0 else 1e-9
+        return problem, solve(problem, tol=tol, max_epochs=10**6, random_state=0).primal
     labels = np.where(y[:, None] == np.arange(y.max() + 1), 1.0, -1.0)
     first = ERM(X, labels[:, 0], loss[4:], "l2", lam)
     parts = [first, *(first.with_labels(each) for each in labels[:, 1:].T)]
