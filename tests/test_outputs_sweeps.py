@@ -170,6 +170,12 @@ def test_a_run_ends_within_a_sweep_where_a_look_pays():
     assert run.count.work - work <= left * (p.samples.lengths.max() + 1)
 
 
+def test_fewer_rows_than_samples_of_a_sweep():
+    p = problem("softmax", n=5, d=4, K=3, layout="csr")
+    tuned = BlockAuto(("newton",), replace(DEFAULTS, sample=1.0))
+    assert solve(p, tuned, tol=1e-8, random_state=0).converged
+
+
 def test_rows_at_a_vertex_are_dropped_and_come_back():
     p = problem("crammer_singer", n=400, alpha=0.1)
     run = sweeps(started(p), 12)

@@ -263,7 +263,7 @@ class BlockRun:
         self._rows = self.sweeps.schedule(self.keep, self.rng)
         size = self._rows[0].size
         work = setup.work * setup.K * (size / setup.all.size)
-        samples = t.samples if self.sweeps.highest == 1 else self.sweeps.highest
+        samples = min(t.samples, size) if self.sweeps.highest == 1 else self.sweeps.highest
         if work < samples * t.sample or not isinstance(self.sweeps, PlainBlocks):
             samples = 1
         calls = 1 + int(work / samples / t.call)
