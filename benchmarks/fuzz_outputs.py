@@ -14,14 +14,19 @@ import argparse
 import time
 import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
 from apcg.methods import registry
+from apcg.methods.blocks_plan import BlockAuto
+from apcg.methods.blocks_setup import DEFAULTS
 
 LONG = np.longdouble
+#: What `auto` does where W is large, done where it is small: features by frequency, sampled sweeps.
+COMPACT = BlockAuto(("newton",), replace(DEFAULTS, large=0.0, sample=1.0))
 #: Units in the last place of double precision, of the sum of the sizes of all terms.
 ROUNDING = 200 * np.finfo(float).eps
 
@@ -188,9 +193,12 @@ def one(seed, counts):
         return []
     tol, passes = 10.0 ** rng.uniform(-10, -1), int(rng.choice([3, 30, 300]))
     wrong, found = [], []
-    for method in registry.fitting(problem):
+    methods = {name: name for name in registry.fitting(problem)}
+    if sp.issparse(problem.samples.stored):
+        methods["compact"] = COMPACT
+    for method, chosen in methods.items():
         try:
-            r = solve(problem, method, tol=tol, max_epochs=passes, random_state=0)
+            r = solve(problem, chosen, tol=tol, max_epochs=passes, random_state=0)
         except ValueError as error:
             if "overflow" in str(error) or "scale" in str(error):
                 counts["refused: " + str(error)[:24]] += 1

@@ -62,6 +62,10 @@ BAD = [
     (lambda: ERM(D * 1e200, Y), ValueError, "squared norm overflows; scale its features"),
     (lambda: solve(D, Y), TypeError, "make one: solve(ERM(X, y, loss, penalty, alpha))"),
     (lambda: ERM(D, Y, "logstic"), ValueError, "Did you mean 'logistic'?"),
+    (lambda: ERM(D, Y, "log_loss"), ValueError, "Did you mean 'logistic'?"),
+    (lambda: ERM(D, Y, "softmax"), ValueError, "Did you mean 'multinomial'?"),
+    (lambda: ERM(D, Y, "crammer_singer"), ValueError, "Did you mean 'multiclass_hinge'?"),
+    (lambda: ERM(D, Y, "squared_error"), ValueError, "Did you mean 'squared'?"),
     (lambda: ERM(D, Y, "loss"), ValueError, "loss must be one of 'hinge', 'smoothed_hinge'"),
     (
         lambda: ERM(D, Y, penalty="l3"),

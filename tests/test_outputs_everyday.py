@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
@@ -19,7 +20,10 @@ from apcg import ERM, solve
 from apcg.datasets import DataError
 from apcg.estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
 from apcg.losses import MulticlassHinge
+from apcg.methods.blocks_setup import DEFAULTS, Setup
+from apcg.methods.blocks_start import start
 from apcg.model import LinearModel, encode_classes, encode_labels
+from apcg.points import Start
 
 
 def digits():
@@ -273,3 +277,90 @@ def test_a_model_of_one_class_is_none(tmp_path):
     LinearModel(np.ones((3, 1)), np.zeros(1), "multinomial", [0.0]).save(tmp_path / "m.npz")
     with pytest.raises(DataError, match="are not 1 different"):
         LinearModel.load(tmp_path / "m.npz")
+
+
+def test_auto_says_what_it_chose():
+    X, y = text(150, 400, 6)
+    codes = np.unique(y, return_inverse=True)[1]
+    r = solve(ERM(X, codes, "multinomial", alpha=1e-3), random_state=0)
+    assert set(r.trace["method"]) == {"dual"}
+    assert r.trace.notes == ["dual: sweeps over blocks of 6 outputs"]
+    slow = solve(ERM(*digits(), "multinomial", alpha=1e-5), random_state=0)
+    assert slow.mu < 1
+    assert slow.trace.notes[0] == "dual: sweeps over blocks of 10 outputs"
+    assert slow.trace.notes[1].startswith("momentum: ")
+    tall = np.random.default_rng(0).standard_normal((2000, 3))
+    squared = ERM(tall, tall @ np.ones((3, 4)), "squared", alpha=1e-3)
+    r = solve(squared, random_state=0)
+    assert r.trace.notes[0].startswith(str(r.trace["method"][0]))
+    lasso = ERM(X, np.eye(6)[codes], "squared", "group", alpha=1e-2)
+    assert solve(lasso, random_state=0).trace.notes[0].endswith("chooses rows of W")
+    sparse = ERM(X, codes, "multinomial", "l1", alpha=1e-2)
+    assert set(solve(sparse, max_epochs=5).trace["method"]) == {"afg"}
+    assert solve(ERM(X, codes, "multinomial", alpha=1e-3), "sdca").trace.notes == []
+
+
+def test_cv_with_many_classes_scores_as_solutions_do():
+    """The folds end at an estimated gap; what they score is what a solution scores, or nearly."""
+    X, y = digits()
+    parts = list(StratifiedKFold(3).split(X, y))
+    alphas = [1e-1, 1e-3, 1e-5]
+    model = APCGClassifierCV("logistic", alphas=alphas, cv=parts, random_state=0).fit(X, y)
+    exact = [
+        [
+            APCGClassifier("logistic", alpha=alpha, random_state=0)
+            .fit(X[a], y[a])
+            .score(X[b], y[b])
+            for a, b in parts
+        ]
+        for alpha in alphas
+    ]
+    assert np.abs(model.scores_ - exact).max() <= 0.015
+    assert model.alpha_ == alphas[int(np.argmax(np.mean(exact, axis=1)))]
+    assert model.status_.code == "converged"
+    again = APCGClassifierCV("logistic", alphas=alphas, cv=parts, random_state=0).fit(X, y)
+    assert np.array_equal(again.scores_, model.scores_)
+    assert np.array_equal(again.coef_, model.coef_)
+    alone = sum(
+        APCGClassifier("logistic", alpha=alpha, random_state=0).fit(X[a], y[a]).n_iter_
+        for alpha in alphas
+        for a, _ in parts
+    )
+    assert model.n_iter_path_.sum() < 0.5 * alone
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
+def test_a_start_of_a_larger_alpha_is_shortened(alpha):
+    """x over alpha would be too long a W; D is higher at the start that is taken."""
+    X, y = text(300, 400, 6)
+    codes = np.unique(y, return_inverse=True)[1]
+    easy = solve(ERM(X, codes, "multinomial", alpha=0.1), random_state=0)
+    p = ERM(X, codes, "multinomial", alpha=alpha)
+    setup = Setup(p, DEFAULTS)
+    x = setup.x(start(setup, Start(x=easy.x))[0])
+    assert p.dual(x) > p.dual(easy.x)
+    same = Setup(ERM(X, codes, "multinomial", alpha=0.1), DEFAULTS)
+    assert np.allclose(same.x(start(same, Start(x=easy.x))[0]), easy.x, atol=1e-15)
+
+
+def test_the_command_speaks_of_its_own_options(tmp_path):
+    path = tmp_path / "c.svm"
+    path.write_text("1 1:1 2:1\n2 1:2\n3 2:1 3:2\n" * 4)
+    told = json.loads(apcg("info", path, "--json", inside=True).stdout)
+    assert told["loss"] == "multinomial"
+    options = ("--loss", "multinomial", "--max-passes", 1, "--tol", "1e-13", "--json")
+    told = json.loads(apcg("train", path, *options, code=3, inside=True).stdout)
+    assert told["status"] == "max_epochs"
+    assert "--max-passes" in told["message"]
+    assert "x0" not in told["message"]
+    said = apcg("train", path, "--loss", "softmax", code=2, inside=True).stderr
+    assert b"Did you mean 'multinomial'?" in said
+
+
+def test_an_estimator_speaks_of_its_own_parameters():
+    X, y = digits()
+    with pytest.warns(ConvergenceWarning):
+        model = APCGClassifier("logistic", alpha=1e-6, max_epochs=1).fit(X, y)
+    assert "warm_start=True" in model.status_
+    assert "x0" not in model.status_
+    assert model.status_.code == "max_epochs"

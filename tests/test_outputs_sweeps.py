@@ -23,6 +23,7 @@ from apcg.methods.blocks import BlockRun
 from apcg.methods.blocks_momentum import Momentum
 from apcg.methods.blocks_plan import BlockAuto
 from apcg.methods.blocks_setup import DEFAULTS, Setup
+from apcg.methods.blocks_start import start
 from apcg.points import Point, Start
 
 
@@ -47,21 +48,132 @@ def test_the_sum_over_labels_is_the_product(layout):
     assert np.allclose(out, p.samples.stored.T @ x, atol=1e-6 if layout == "float32" else 1e-13)
 
 
+@pytest.mark.parametrize("large", [0.0, np.inf])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", ["softmax", "smoothed", "crammer_singer", "columns", "logistic"])
-def test_sums_belong_to_the_blocks(loss, intercept, weighted):
-    """W is A x after any sweep, plain or with momentum, and x is in its domain."""
-    p = problem(loss, alpha=1e-4, intercept=intercept, weighted=weighted, layout="csr", n=150)
-    run = sweeps(started(p), 3)
+def test_sums_belong_to_the_blocks(loss, intercept, weighted, large):
+    """W is A x after any sweep, plain or with momentum, and x is in its domain.
+
+    With all features in their place and by frequency, those of one sample apart.
+    """
+    p = rare(problem(loss, alpha=1e-4, intercept=intercept, weighted=weighted, layout="csr", n=150))
+    run = sweeps(started(p, large=large), 3)
+    assert (run.setup.alone.size == p.n_samples) == (large == 0)
     for stage in range(2):
         setup, at = run.setup, run.sweeps
-        assert np.allclose(at.W, setup.rows(setup.x(at.blocks)), atol=1e-9 * np.abs(at.W).max())
-        assert p.dual_from(setup.x(at.blocks), p._combine(setup.x(at.blocks))) > -np.inf
+        x = setup.x(at.blocks)
+        assert np.allclose(at.W, setup.rows(x), atol=1e-9 * np.abs(at.W).max())
+        v = p._combine(x)
+        assert np.allclose(setup.expand(at.W, x), v, atol=1e-9 * np.abs(v).max())
+        assert p.dual_from(x, v) > -np.inf
+        square = at.state.pq if stage else at.state.W
+        s = at.state.s if stage else 0.0
+        assert setup.square(square, at.blocks, s) == pytest.approx(np.sum(v * v), rel=1e-9)
+        same(setup.certificate(x, at.b), certify(p, Point(x=x, b=at.b)))
         if stage == 0:
             run.sweeps = Momentum(setup, (), at.state, 0.1)
             sweeps(run, 12)
     assert run.sweeps.state.s < 1
+
+
+def rare(p):
+    """The same problem with more features, of one sample each and of none."""
+    X = sp.csr_array(p.samples.stored)
+    n = X.shape[0]
+    more = sp.random_array((n, 2), density=0.1, rng=np.random.default_rng(2), format="csr")
+    own = sp.diags_array(np.linspace(0.5, 2.0, n)).tocsr()[:, : n // 2]
+    none = sp.csr_array((n, 3))
+    wide = sp.hstack([own, X, none, more], format="csr")
+    weights = p.weights if p.weights.size > 1 else None
+    return ERM(wide, p.y, p.loss, "l2", p.alpha, intercept=p.intercept, sample_weight=weights)
+
+
+def same(found, exact):
+    assert found.exact
+    assert exact.exact
+    assert found.primal == pytest.approx(exact.primal, rel=1e-12)
+    assert found.dual == pytest.approx(exact.dual, rel=1e-11)
+    assert np.allclose(found.w, exact.w, atol=1e-12 * np.abs(exact.w).max())
+    z = exact.z - exact.b
+    assert np.allclose(found.z - found.b, z, atol=1e-11 * np.abs(z).max())
+    assert np.array_equal(found.x, exact.x)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+@pytest.mark.parametrize("loss", ["softmax", "smoothed", "logistic"])
+def test_the_order_of_features_makes_no_difference(loss, penalty):
+    p = rare(problem(loss, layout="csr", n=150, alpha=3e-6))
+    p = ERM(p.samples.stored, p.y, p.loss, penalty, p.alpha)
+    answers = [
+        solve(p, BlockAuto(("newton",), replace(DEFAULTS, large=large)), tol=1e-9, random_state=0)
+        for large in (0.0, np.inf)
+    ]
+    assert all(r.converged and r.mu < 1 for r in answers)
+    assert answers[0].primal == pytest.approx(answers[1].primal, rel=2e-9)
+    assert np.allclose(answers[0].w, answers[1].w, atol=1e-3 * np.abs(answers[1].w).max())
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_the_start_is_the_best_on_its_segment(loss, intercept):
+    for alpha in (1e-4, 1e-2, 10.0):
+        p = problem(loss, alpha=alpha, intercept=intercept, weighted=True, layout="csr")
+        setup = started(p).setup
+        x = setup.x(start(setup, Start())[0])
+        D = p.dual_from(x, p._combine(x))
+        assert p.dual_from(0 * x, np.zeros((p.d, p.K))) < D
+        for t in (0.97, 1.03):
+            other = p.loss.clip(t * x, p.y, p.weights)
+            if np.allclose(other, t * x):  # else it was at its end
+                assert p.dual_from(other, p._combine(other)) - 1e-5 * abs(D) <= D
+
+
+def test_visits_are_even_at_first():
+    p = problem("softmax", n=300, d=400, alpha=1e-5, layout="csr")
+    run = started(p)
+    highest = [sweeps(run, 1).sweeps.highest for _ in range(4)]
+    assert highest[:2] == [1, 1]
+    assert max(highest[2:]) > 1
+
+
+def test_a_sample_of_rows_tells_the_gap():
+    """The rows of a part of a sweep, seen before their steps, stand for all of them."""
+    p = problem("softmax", n=2000, d=100, alpha=1e-4, layout="csr", weighted=True)
+    run = sweeps(started(p, sample=1.0), 4)
+    for _ in range(3):
+        run._schedule()
+        begin, end, sampled = run._ends.pop()
+        before = certify(p, Point(x=run.setup.x(run.sweeps.blocks))).gap
+        rows = tuple(a[begin:end] for a in run._rows)
+        assert sampled == begin == 0
+        assert rows[0].size < 0.6 * p.n_samples
+        run.sweeps.call(rows, run.count)
+        told = run.sweeps.sample(rows, rows[0].size / run._rows[0].size)
+        assert 0.4 * before < told < 2.5 * before
+        while run._ends:
+            begin, end, _ = run._ends.pop()
+            run.sweeps.call(tuple(a[begin:end] for a in run._rows), run.count)
+
+
+def test_a_run_ends_within_a_sweep_where_a_look_pays():
+    p = problem("softmax", n=2000, d=100, alpha=1e-2, layout="csr")
+    run = started(p, sample=1.0)
+    run.target = Target(1e-5, 1000)
+    run.advance(Budget(1000, False, None))
+    assert run.looks
+    assert run._ends  # the rest of the sweep, which a failed look goes on with
+    assert certify(p, run.point()).relative <= 1e-5
+    left = sum(end - begin for begin, end, _ in run._ends)
+    work = run.count.work
+    run._sweep(Budget(1000, False, None))
+    assert run.count.work - work <= left * (p.samples.lengths.max() + 1)
+
+
+def test_fewer_rows_than_samples_of_a_sweep():
+    p = problem("softmax", n=5, d=4, K=3, layout="csr")
+    tuned = BlockAuto(("newton",), replace(DEFAULTS, sample=1.0))
+    assert solve(p, tuned, tol=1e-8, random_state=0).converged
 
 
 def test_rows_at_a_vertex_are_dropped_and_come_back():
@@ -131,8 +243,10 @@ def test_side_by_side_is_for_many_problems_that_are_not_tall():
     assert patience(ovr()[:2]) == 0
     easy = ovr(n=400, d=30, alpha=1e-2)
     assert 0 < patience(easy) < patience(ovr())
-    assert patience(ovr("hinge", n=400, d=30, alpha=1e-2)) == 0
-    assert patience(ovr(n=400, d=30, alpha=1e-5)) == 0
+    assert patience(ovr("hinge", n=2000, d=60, alpha=1.0)) == patience(easy)
+    assert patience(ovr("hinge", n=2000, d=60, alpha=1e-6)) == 0
+    assert patience(ovr(n=400, d=30, alpha=1e-4)) > 0
+    assert patience(ovr(n=400, d=30, alpha=1e-6)) == 0
 
 
 def test_slow_problems_go_their_own_ways(monkeypatch):

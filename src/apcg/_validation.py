@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -149,11 +149,17 @@ def integer(value: Any, name: str, *, low: int) -> int:
     return int(value)
 
 
-def choice(value: Any, name: str, known: Sequence[str]) -> str:
-    """One of the known names; the error lists them and the nearest."""
+def choice(
+    value: Any, name: str, known: Sequence[str], elsewhere: Mapping[str, str] | None = None
+) -> str:
+    """One of the known names; the error lists them and the nearest.
+
+    `elsewhere` has the names that other libraries give to some of them.
+    """
     if isinstance(value, str) and value in known:
         return value
-    near = get_close_matches(str(value).casefold(), known, n=1)
+    same = (elsewhere or {}).get(str(value).casefold(), "")
+    near = [same] if same in known else get_close_matches(str(value).casefold(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if isinstance(value, type):
         hint = f" Make an object of the class: {value.__name__}(...)."

@@ -228,6 +228,26 @@ class StronglyConvex(Loss):
         return np.asarray(self.eta * (x1 - x))
 
 
+#: What other libraries call these losses.
+ELSEWHERE = {
+    "log_loss": "logistic",
+    "log": "logistic",
+    "binary_crossentropy": "logistic",
+    "softmax": "multinomial",
+    "cross_entropy": "multinomial",
+    "crossentropy": "multinomial",
+    "multinomial_logistic": "multinomial",
+    "crammer_singer": "multiclass_hinge",
+    "mse": "squared",
+    "squared_error": "squared",
+    "squared_loss": "squared",
+    "least_squares": "squared",
+    "squared_epsilon_insensitive": "epsilon_insensitive",
+    "svm": "hinge",
+    "modified_huber": "smoothed_hinge",
+}
+
+
 def by_name(loss: Any) -> Any:
     """The loss of that name with its default parameters, or the loss object itself."""
     if isinstance(loss, OutputsLoss):
@@ -236,7 +256,7 @@ def by_name(loss: Any) -> Any:
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
-    made = _REGISTERED[validate.choice(loss, "loss", names())]
+    made = _REGISTERED[validate.choice(loss, "loss", names(), ELSEWHERE)]
     return by_name(made()) if is_own(made) else made()
 
 

@@ -10,18 +10,35 @@ import numpy as np
 
 from ._validation import Vector
 
+#: A gap is rounded by so much of |P| + |D|.
+ROUNDING = 16 * 2.0**-52
+#: How a user of `solve` goes on, and the words for that where the interface is another one.
+_RESUME = "go on from this answer by x0"
+_RESUME_BEST = "go on from it by x0"
+_WORDS = {
+    "estimator": {
+        _RESUME: "fit again with warm_start=True",
+        _RESUME_BEST: "fit again with warm_start=True to go on",
+    },
+    "command": {
+        f", or {_RESUME}": "",
+        f"; {_RESUME_BEST}": "",
+        "max_epochs": "--max-passes",
+        "time_limit": "--time-limit",
+        " tol": " --tol",
+    },
+}
+
 _MESSAGES = {
     "converged": "converged after {epochs} epochs: {reached}.",
-    "max_epochs": "stopped at max_epochs {after}. Raise max_epochs or tol, or go on from this "
-    "answer by x0.",
-    "time_limit": "stopped at the time limit {after}. Raise time_limit or tol, or go on from this "
-    "answer by x0.",
+    "max_epochs": f"stopped at max_epochs {{after}}. Raise max_epochs or tol, or {_RESUME}.",
+    "time_limit": f"stopped at the time limit {{after}}. Raise time_limit or tol, or {_RESUME}.",
     "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
     "error. Raise tol; the answer is as good as it gets.",
     "stuck": "stopped {after}: the method gets no further. Take another one, or scale the data.",
     "callback": "stopped by the callback {after}.",
-    "interrupted": "interrupted by the user {after}. This is the best point seen; go on from it by "
-    "x0.",
+    "interrupted": "interrupted by the user {after}. This is the best point seen; "
+    f"{_RESUME_BEST}.",
     "non_finite": "stopped at a value that is not finite {after}. Look at the constants L (too "
     "small ones make the steps too long), at the scale of the data, and at value, gradient and "
     "prox of your own functions, if any. This is the best finite point seen.",
@@ -48,6 +65,13 @@ class Status(str):
     def with_advice(self, advice: str) -> Status:
         """The same with a sentence more."""
         return Status(self.code, f"{self} {advice}")
+
+    def told_to(self, interface: str) -> Status:
+        """The same in the words of another interface: "estimator" or "command"."""
+        message = str(self)
+        for word, other in _WORDS[interface].items():
+            message = message.replace(word, other)
+        return Status(self.code, message)
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return self.code, str(self)
@@ -164,7 +188,7 @@ class Solution:
     x          the dual point that certifies it
     primal     P(w)
     dual       D(x)
-    gap        primal - dual
+    gap        primal - dual; 0 where it is negative by a rounding
     status     why it stopped, in words; `status.code` for programs
     converged  whether gap <= tol |primal|
     epochs     passes over the data
@@ -192,8 +216,9 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """P(w) - D(x), how far P(w) can be from the optimum."""
-        return self.primal - self.dual
+        """P(w) - D(x), how far P(w) can be from the optimum; 0 if it is negative by rounding."""
+        gap = self.primal - self.dual
+        return 0.0 if -ROUNDING * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
 
     @property
     def converged(self) -> bool:

@@ -185,30 +185,52 @@ APCG_CLONES static double apcg_bernoulli(const double *m, const double *a, ptrdi
     return APCG_SUM(sum);
 }
 
-/* a = sigmoid(eta) with eta + rho a = b, each column by itself, rho >= 0: Newton's method from the
- * guess eta, in the interval [b - rho, b] where the root is; a change below `enough` is the last. */
+/* a = sigmoid(eta) with eta + rho a = b, each column by itself, rho >= 0: Halley's method from the
+ * guess eta; a change below `enough` is the last. The root has the sign of b - rho/2, and between it
+ * and zero Newton's method cannot cross it: the interval that is kept to ends there, or it would go
+ * to and fro. Eight vectors at a time, so that one does not wait for the exp of another. */
+#define APCG_LANES 8
 APCG_CLONES static void apcg_logistic_root(double *eta, double *a, const double *b, double rho,
                                            double enough, ptrdiff_t size) {
-    for (ptrdiff_t k = 0; k < size; k += 4) {
-        const apcg_v4 goal = APCG_AT(b, k);
-        apcg_v4 low = goal - rho, high = goal, t = APCG_AT(eta, k), s;
-        t = APCG_IF(t > low, t, low);
-        t = APCG_IF(t < high, t, high);
-        s = apcg_sigmoid4(t);
-        for (int round = 0; round < 60; round++) {
-            const apcg_v4 f = t + rho * s - goal;
-            apcg_v4 to = t - f / (1.0 + rho * s * (1.0 - s));
-            low = APCG_IF(f < 0.0, t, low);
-            high = APCG_IF(f > 0.0, t, high);
-            to = APCG_IF((to >= low) & (to <= high), to, 0.5 * (low + high));
-            apcg_v4 d = to - t;
-            d = APCG_IF(d < 0.0, -d, d);
-            t = to;
-            s = apcg_sigmoid4(t);
-            if (fmax(fmax(d[0], d[1]), fmax(d[2], d[3])) < enough) break;
+    apcg_v4 low[APCG_LANES], high[APCG_LANES], t[APCG_LANES], s[APCG_LANES];
+    for (ptrdiff_t first = 0; first < size; first += 4 * APCG_LANES) {
+        const ptrdiff_t left = (size - first) / 4, count = left < APCG_LANES ? left : APCG_LANES;
+        for (ptrdiff_t v = 0; v < count; v++) {
+            const apcg_v4 guess = APCG_AT(eta, first + 4 * v);
+            const apcg_v4 goal = APCG_AT(b, first + 4 * v), zero = APCG_ALL(0.0);
+            const apcg_i4 up = goal > 0.5 * rho;
+            const apcg_v4 under = goal - rho, middle = goal - 0.5 * rho;
+            low[v] = APCG_IF(up, APCG_IF(under > 0.0, under, zero), middle);
+            high[v] = APCG_IF(up, middle, APCG_IF(goal < 0.0, goal, zero));
+            t[v] = APCG_IF(guess > low[v], guess, low[v]);
+            t[v] = APCG_IF(t[v] < high[v], t[v], high[v]);
+            s[v] = apcg_sigmoid4(t[v]);
         }
-        APCG_PUT(eta, k) = t;
-        APCG_PUT(a, k) = s;
+        for (int round = 0; round < 60; round++) {
+            apcg_v4 far = APCG_ALL(0.0);
+            for (ptrdiff_t v = 0; v < count; v++) {
+                const apcg_v4 f = t[v] + rho * s[v] - APCG_AT(b, first + 4 * v);
+                const apcg_v4 bend = rho * s[v] * (1.0 - s[v]), slope = 1.0 + bend;
+                const apcg_v4 square = slope * slope, least = 0.5 * square, most = 2.0 * square;
+                apcg_v4 below = square - 0.5 * f * bend * (1.0 - 2.0 * s[v]);
+                below = APCG_IF(below > least, below, least);
+                below = APCG_IF(below < most, below, most);
+                apcg_v4 to = t[v] - f * slope / below;
+                low[v] = APCG_IF(f < 0.0, t[v], low[v]);
+                high[v] = APCG_IF(f > 0.0, t[v], high[v]);
+                to = APCG_IF((to >= low[v]) & (to <= high[v]), to, 0.5 * (low[v] + high[v]));
+                apcg_v4 d = to - t[v];
+                d = APCG_IF(d < 0.0, -d, d);
+                far = APCG_IF(d > far, d, far);
+                t[v] = to;
+            }
+            for (ptrdiff_t v = 0; v < count; v++) s[v] = apcg_sigmoid4(t[v]);
+            if (fmax(fmax(far[0], far[1]), fmax(far[2], far[3])) < enough) break;
+        }
+        for (ptrdiff_t v = 0; v < count; v++) {
+            APCG_PUT(eta, first + 4 * v) = t[v];
+            APCG_PUT(a, first + 4 * v) = s[v];
+        }
     }
 }
 
@@ -255,6 +277,31 @@ APCG_CLONES static int apcg_after(const double *new, const double *c, double a, 
         APCG_PUT(dv, k) = scale * q;
     }
     return (any[0] | any[1] | any[2] | any[3]) != 0;
+}
+
+/* z += b, and what features of the row alone add: c (e - x), e the unit vector of the label */
+APCG_CLONES static void apcg_alone(const double *b, const double *x, double c, ptrdiff_t label,
+                                   double *z, ptrdiff_t size) {
+    for (ptrdiff_t k = 0; k < size; k += 4) APCG_PUT(z, k) += APCG_AT(b, k) - c * APCG_AT(x, k);
+    z[label] += c;
+}
+
+/* A step without momentum: x becomes new; h is what the rows of W get (the change times weight,
+ * labels if not NULL, scale), b what intercepts get. Returns |new - x|^2. */
+APCG_CLONES static double apcg_move(const double *new, double weight, const double *labels,
+                                    double border, double scale, double *x, double *b, double *h,
+                                    ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 change = APCG_AT(new, k) - APCG_AT(x, k);
+        sum += change * change;
+        APCG_PUT(x, k) = APCG_AT(new, k);
+        apcg_v4 own = weight * change;
+        if (labels) own *= APCG_AT(labels, k);
+        APCG_PUT(b, k) += border * own;
+        APCG_PUT(h, k) = scale * own;
+    }
+    return APCG_SUM(sum);
 }
 
 /* sum x log x over the entries that are positive (pads are 0) */

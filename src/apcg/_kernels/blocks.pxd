@@ -19,6 +19,10 @@ cdef extern from "blocks.h" nogil:
     bint after "apcg_after"(const double *new, const double *c, double a, double b, double weight,
                             const double *labels, double border, double scale, double *u, double *v,
                             double *pb, double *qb, double *du, double *dv, Py_ssize_t size)
+    void alone "apcg_alone"(const double *b, const double *x, double c, Py_ssize_t label, double *z,
+                            Py_ssize_t size)
+    double move "apcg_move"(const double *new, double weight, const double *labels, double border,
+                            double scale, double *x, double *b, double *h, Py_ssize_t size)
     int softmax_root_near "apcg_softmax_root"(double *theta, double *pi, const double *b, double rho,
                                               double enough, Py_ssize_t size)
 
@@ -34,7 +38,7 @@ cdef class Blocks:
     cdef readonly Py_ssize_t features, K, size
     cdef const int[::1] labels
     cdef const double[:, ::1] targets
-    cdef const double[::1] weights, q, theta
+    cdef const double[::1] weights, q, theta, alone
     cdef readonly double gamma, scale, border, threshold, factor, enough
     cdef bint margin
 
@@ -49,6 +53,17 @@ cdef void softmax_root(double *theta, double *pi, const double *b, double rho, d
 cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcept nogil
 
 
+cdef extern from "vectors.h" nogil:
+    void fetch "APCG_FETCH"(const void *address)
+
+
+cdef inline void fetch_row(const double *row, Py_ssize_t size) noexcept nogil:
+    """Bring a row of a state to the cache."""
+    cdef Py_ssize_t k
+    for k in range(0, size, 8):
+        fetch(row + k)
+
+
 cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nogil:
     """Pads far below all others."""
     cdef Py_ssize_t k
@@ -57,6 +72,18 @@ cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nog
         least = z[k] if z[k] < least else least
     for k in range(K, size):
         z[k] = least - 2000.0
+
+
+cdef inline void add_alone(Blocks blocks, Py_ssize_t i, const double *b, const double *x, double *z
+                           ) noexcept nogil:
+    """z += b, and what features that row i has alone add, with x for its block."""
+    cdef Py_ssize_t k
+    cdef double c = blocks.alone[i] if blocks.alone.shape[0] else 0.0
+    if blocks.kind < COLUMNS:
+        alone(b, x, c, blocks.labels[i], z, blocks.size)
+        return
+    for k in range(blocks.K):
+        z[k] += b[k] + c * x[k] * (blocks.targets[i, k] if blocks.margin else 1.0)
 
 
 # ---- parts of the gap -------------------------------------------------------------------------------

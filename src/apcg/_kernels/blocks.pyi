@@ -36,6 +36,7 @@ class Blocks:
         threshold: float = ...,
         factor: float = ...,
         enough: float = ...,
+        alone: _Vector,
     ) -> None: ...
 
 class Count:

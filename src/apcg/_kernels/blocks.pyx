@@ -34,16 +34,20 @@ cdef class Blocks:
     scale    1/(sigma n);  border  c^2/(sigma n) with intercepts, else 0
     threshold, factor   W is soft(V, threshold) factor, V what is kept; threshold < 0: W = V
     enough   the change of log pi that ends Newton's method on a row
+    alone    s_i scale times the squares of the features that row i has alone, which have no row of W
+             (`data/compact.py`); empty if there are none
     """
 
     def __init__(self, int kind, Py_ssize_t features, Py_ssize_t K, const int[::1] labels,
                  const double[:, ::1] targets, const double[::1] weights, const double[::1] q,
                  const double[::1] theta, *, bint margin, double gamma, double scale,
-                 double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3):
+                 double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3,
+                 const double[::1] alone):
         self.kind, self.features, self.K, self.size = kind, features, K, (K + 3) // 4 * 4
         self.labels, self.targets, self.weights, self.q = labels, targets, weights, q
         self.theta, self.margin, self.gamma, self.scale = theta, margin, gamma, scale
         self.border, self.threshold, self.factor, self.enough = border, threshold, factor, enough
+        self.alone = alone
 
 
 cdef class Count:
@@ -177,6 +181,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef int which[16]
     cdef const char *row
     cdef const char *own = NULL
+    cdef const char *next
+    cdef Py_ssize_t count_next
     cdef double *W = &state.W[0, 0]
     cdef double *intercept = &state.b[0]
     cdef double *z = &state.room[0, 0]
@@ -188,10 +194,21 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef double gamma = blocks.gamma, weight, q, lse, lead, change, largest
     cdef double sign = 1.0 if kind >= COLUMNS else -1.0
     cdef double some[16]
+    cdef bint signed = kind >= COLUMNS and blocks.margin
     for at in range(number):
         i = keep[at]
         if i < 0:
             continue
+        if at + 1 < number and keep[at + 1] >= 0:  # rows are in random order
+            fetch_row(&state.x[keep[at + 1], 0], size)
+            if kind == SOFTMAX or kind == LOGISTIC:
+                fetch_row(&state.theta[keep[at + 1], 0], size)
+        next, count_next = NULL, 0
+        if bounds != NULL and at + 1 < number:
+            next = <const char *> columns + bounds[2 * (at + 1)] * index_size
+            count_next = bounds[2 * (at + 1) + 1]
+            fetch(next)
+            fetch(<const char *> data + bounds[2 * (at + 1)] * value_size)
         if bounds != NULL:
             first, m = bounds[2 * at], bounds[2 * at + 1]
             row = <const char *> data + first * value_size
@@ -202,8 +219,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         count.work += m + 1
         weight, q = blocks.weights[i & mask], blocks.q[i]
         x = &state.x[i, 0]
-        for k in range(size):
-            z[k] += intercept[k]
+        add_alone(blocks, i, intercept, x, z)
         if kind == SOFTMAX:
             theta = &state.theta[i, 0]
             complete(z, K, size)
@@ -256,18 +272,10 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 state.part[i] += column_part(lead, x[k], &blocks.theta[0])
                 new[k] = interval_dual_prox(x[k] - change * (lead + gamma * x[k]), change,
                                             &blocks.theta[0])
-        largest = 0.0
-        for k in range(K):
-            h[k] = new[k] - x[k]
-            largest += h[k] * h[k]
-            x[k] = new[k]
-            if kind >= COLUMNS and blocks.margin:
-                h[k] *= blocks.targets[i, k]
-            h[k] *= sign * weight
-            intercept[k] += blocks.border * h[k]
-            h[k] *= blocks.scale
         for k in range(K, size):
-            h[k] = 0.0
+            new[k] = 0.0
+        largest = move(new, sign * weight, &blocks.targets[i, 0] if signed else NULL, blocks.border,
+                       blocks.scale, x, intercept, h, size)
         if largest == 0.0:
             continue
         state.moved[i] += largest
@@ -277,7 +285,7 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 some[k] = h[which[k]]
             use.few(row, own, m, W, size, which, changed, some)
         else:
-            use.add1(row, own, m, W, size, h, h)
+            use.add1(row, own, m, W, size, h, h, next, count_next)
 
 
 def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,

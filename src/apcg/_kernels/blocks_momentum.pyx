@@ -15,9 +15,10 @@ does not fall by it.
 from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
-from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, after, before, bernoulli,
-                      centre, column_part, complete, distance, few_changed, lead_at_vertex, logistic_root, project,
-                      simplex_part, softmax, softmax_root, softmax_root_near)
+from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, add_alone, after, before,
+                      bernoulli, centre, column_part, complete, distance, fetch_row, few_changed,
+                      lead_at_vertex, logistic_root, project, simplex_part, softmax, softmax_root,
+                      softmax_root_near)
 from .losses cimport interval_dual_prox
 from .many cimport Products, products_for
 from .types cimport index_t, value_t
@@ -33,7 +34,7 @@ cdef extern from *:
 
 cdef class MomentumState:
     """With momentum: u, v (n, size), the last z (softmax) and its logarithm (or logit, logistic), the rows
-    (features, 2 size) of p and q, pb, qb of the intercepts, room (6, size).
+    (features, 2 size) of p and q, pb, qb of the intercepts, room (7, size), the last of zeros.
 
     s, root = sqrt(mu), N steps a sweep; settle: how near x must be to a vertex that z is at.
     """
@@ -75,6 +76,8 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
     cdef int kind = blocks.kind, label = 0
     cdef const char *row
     cdef const char *own = NULL
+    cdef const char *next
+    cdef Py_ssize_t count_next
     cdef double *pq = &state.pq[0, 0]
     cdef double *pb = &state.pb[0]
     cdef double *qb = &state.qb[0]
@@ -84,6 +87,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
     cdef double *new = &state.room[3, 0]
     cdef double *du = &state.room[4, 0]
     cdef double *dv = &state.room[5, 0]
+    cdef const double *none = &state.room[6, 0]
     cdef double *u
     cdef double *v
     cdef double gamma = blocks.gamma, weight, q, kappa, L, rho, lead, worst, half, largest, t
@@ -103,6 +107,13 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             own = <const char *> columns + first * index_size
         else:
             row = <const char *> data + i * m * value_size
+        next, count_next = NULL, 0
+        if at + 1 < number and keep[at + 1] >= 0:
+            fetch_row(&state.u[keep[at + 1], 0], size)
+            fetch_row(&state.v[keep[at + 1], 0], size)
+            if bounds != NULL:
+                next = <const char *> columns + bounds[2 * (at + 1)] * index_size
+                count_next = bounds[2 * (at + 1) + 1]
         s *= fall
         half = 0.5 * s
         use.dot2(row, own, m, pq, size, half, blocks.threshold, blocks.factor, z)
@@ -113,6 +124,8 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
         L = kappa * (q + gamma)
         at_vertex = False
         before(pb, qb, u, v, half, z, y, c, size)
+        if blocks.alone.shape[0]:
+            add_alone(blocks, i, none, y, z)
         if kind == SOFTMAX:
             complete(z, K, size)
             if last[at]:
@@ -197,7 +210,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
                 which[changed + k] = which[k] + <int> size
             use.few(row, own, m, pq, 2 * size, which, 2 * changed, some)
         else:
-            use.add2(row, own, m, pq, size, du, dv)
+            use.add2(row, own, m, pq, size, du, dv, next, count_next)
     state.s = s
 
 
@@ -280,11 +293,11 @@ def take_inside(const value_t[::1] data, const index_t[::1] indices, const index
                     state.qb[k] += blocks.border * t
                     change[k] = blocks.scale * t
                 if dense:
-                    use.add2(&data[i * m], NULL, m, &state.pq[0, 0], size, none, change)
+                    use.add2(&data[i * m], NULL, m, &state.pq[0, 0], size, none, change, NULL, 0)
                 elif indptr[i + 1] > indptr[i]:
                     first = indptr[i]
                     use.add2(&data[first], &indices[first], indptr[i + 1] - first, &state.pq[0, 0],
-                             size, none, change)
+                             size, none, change, NULL, 0)
             for k in range(K):
                 t = out[i, k] - last[i, k]
                 far += t * t

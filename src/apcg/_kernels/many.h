@@ -59,13 +59,13 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
         }                                                                                          \
     } while (0)
 
-/* the rows of W: p_j += a_k du, q_j += a_k dv, or only the latter; `fetch` where no product with
- * the same rows has brought them to the cache */
+/* the rows of W: p_j += a_k du, q_j += a_k dv, or only the latter. Meanwhile the rows next_k, k <
+ * count, are brought to the cache: those of the step to come. */
 #define APCG_ADD_NV(NV)                                                                            \
     do {                                                                                           \
         for (ptrdiff_t k = 0; k < m; k++) {                                                        \
-            if (fetch && !dense && k + AHEAD < m) {                                                \
-                const char *far = (const char *)(W + (ptrdiff_t)r[k + AHEAD] * stride);            \
+            if (!dense && k < count) {                                                             \
+                const char *far = (const char *)(W + (ptrdiff_t)next[k] * stride);                 \
                 for (int line = 0; line < NV * 32 * (1 + two); line += 64) APCG_FETCH(far + line); \
             }                                                                                      \
             double *w = W + (dense ? k : (ptrdiff_t)r[k]) * stride;                                \
@@ -114,7 +114,7 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
     }                                                                                              \
     APCG_INLINE void apcg_add_##suffix##_of(                                                       \
         const value_type *a, const index_type *r, ptrdiff_t m, double *W, ptrdiff_t size, int two, \
-        int fetch, const double *du, const double *dv) {                                           \
+        const index_type *next, ptrdiff_t count, const double *du, const double *dv) {             \
         const int dense = DENSE;                                                                   \
         const ptrdiff_t stride = two ? 2 * size : size;                                            \
         for (ptrdiff_t left = size / 4; left > 0;                                                  \
@@ -131,20 +131,15 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    APCG_CLONES static void apcg_add1_##suffix(const void *a, const void *r, ptrdiff_t m,          \
-                                               double *W, ptrdiff_t size, const double *du,        \
-                                               const double *dv) {                                 \
-        apcg_add_##suffix##_of(a, r, m, W, size, 0, 0, dv, dv);                                    \
+    APCG_CLONES static void apcg_add1_##suffix(                                                    \
+        const void *a, const void *r, ptrdiff_t m, double *W, ptrdiff_t size, const double *du,    \
+        const double *dv, const void *next, ptrdiff_t count) {                                     \
+        apcg_add_##suffix##_of(a, r, m, W, size, 0, next, count, dv, dv);                          \
     }                                                                                              \
-    APCG_CLONES static void apcg_sum1_##suffix(const void *a, const void *r, ptrdiff_t m,          \
-                                               double *W, ptrdiff_t size, const double *du,        \
-                                               const double *dv) {                                 \
-        apcg_add_##suffix##_of(a, r, m, W, size, 0, 1, dv, dv);                                    \
-    }                                                                                              \
-    APCG_CLONES static void apcg_add2_##suffix(const void *a, const void *r, ptrdiff_t m,          \
-                                               double *W, ptrdiff_t size, const double *du,        \
-                                               const double *dv) {                                 \
-        apcg_add_##suffix##_of(a, r, m, W, size, 1, 0, du, dv);                                    \
+    APCG_CLONES static void apcg_add2_##suffix(                                                    \
+        const void *a, const void *r, ptrdiff_t m, double *W, ptrdiff_t size, const double *du,    \
+        const double *dv, const void *next, ptrdiff_t count) {                                     \
+        apcg_add_##suffix##_of(a, r, m, W, size, 1, next, count, du, dv);                          \
     }                                                                                              \
     /* the same for a few classes */                                                               \
     static void apcg_few_##suffix(const void *av, const void *rv, ptrdiff_t m, double *W,          \
@@ -171,17 +166,15 @@ typedef struct {
     void (*dot2)(const void *, const void *, ptrdiff_t, const double *, ptrdiff_t, double, double,
                  double, double *);
     void (*add1)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const double *,
-                 const double *);
-    void (*sum1)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const double *,
-                 const double *);
+                 const double *, const void *, ptrdiff_t);
     void (*add2)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const double *,
-                 const double *);
+                 const double *, const void *, ptrdiff_t);
     void (*few)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const int *, int,
                 const double *);
 } apcg_products;
 
 #define APCG_TABLE(s)                                                                              \
-    {apcg_dot1_##s, apcg_dot2_##s, apcg_add1_##s, apcg_sum1_##s, apcg_add2_##s, apcg_few_##s}
+    {apcg_dot1_##s, apcg_dot2_##s, apcg_add1_##s, apcg_add2_##s, apcg_few_##s}
 
 static inline apcg_products apcg_products_for(size_t value, size_t index, int dense) {
     const apcg_products fi = APCG_TABLE(float_int), fl = APCG_TABLE(float_long);

@@ -20,3 +20,20 @@ def dot_labels(
 def tdot(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], W: _Matrix, out: _Matrix
 ) -> None: ...
+def count_features(indices: NDArray[Any], counts: NDArray[np.int32]) -> None: ...
+def place_features(
+    counts: NDArray[np.int32], least: int, place: NDArray[np.int32], order: NDArray[np.intp]
+) -> int: ...
+def split_features(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    place: NDArray[np.int32],
+    shared: NDArray[Any],
+    places: NDArray[Any],
+    shared_ptr: NDArray[Any],
+    own: NDArray[Any],
+    features: NDArray[Any],
+    own_ptr: NDArray[Any],
+    squares: NDArray[np.float64],
+) -> None: ...

@@ -18,6 +18,9 @@ from ..erm import ERM
 LOSSES = losses.names(margin=True) + losses.names_of_classes() + losses.names(margin=False)
 PENALTIES = regulariser.NAMES
 
+#: Whole numbers of more kinds than this are amounts, and not the names of classes.
+MOST_CLASSES = 100
+
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
@@ -89,6 +92,16 @@ seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_defaul
                     help="The same seed gives the same result.")  # fmt: skip
 
 
+class Loss(click.Choice[str]):
+    """A loss by name; the error says what other libraries' names are here."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        same = losses.ELSEWHERE.get(str(value).casefold())
+        if same is not None and value not in self.choices:
+            self.fail(f"{value!r} is not one of them. Did you mean {same!r}?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
     """--loss, --penalty, --l1-ratio"""
 
@@ -98,8 +111,9 @@ def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
                          help="Share of L1 in elasticnet."),
             click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
                          show_default=True, help="Penalty g."),
-            click.option("--loss", type=click.Choice(LOSSES), default=default_loss,
-                         show_default=default_loss or "smoothed_hinge, or squared for real labels",
+            click.option("--loss", type=Loss(LOSSES), default=default_loss,
+                         show_default=default_loss or "smoothed_hinge; multinomial for more than "
+                         "two classes, squared for real labels",
                          help=f"{', '.join(losses.names(margin=True))} are for two classes, "
                          f"{', '.join(losses.names_of_classes())} for many, the others for real "
                          "labels."),
@@ -132,8 +146,15 @@ def make_problem(
 
 
 def default_loss(data: Dataset) -> str:
-    """Smoothed hinge for two classes, squared for real labels."""
-    return "smoothed_hinge" if data.y is None or np.unique(data.y).size == 2 else "squared"
+    """Smoothed hinge for two classes, softmax for more of them, squared for real labels."""
+    if data.y is None:
+        return "smoothed_hinge"
+    values = np.unique(data.y)
+    if values.size == 2:
+        return "smoothed_hinge"
+    whole = values.dtype.kind not in "fc" or bool(np.all(values == np.round(values)))
+    few = 2 < values.size <= min(MOST_CLASSES, data.y.size / 2)
+    return "multinomial" if whole and few else "squared"
 
 
 def describe(data: Dataset) -> str:

@@ -184,7 +184,7 @@ def _trained(
         "passes": r.epochs,
         "seconds": r.seconds,
         "status": r.status.code,
-        "message": str(r.status),
+        "message": str(r.status.told_to("command")),
         "nonzero_weights": int((r.w != 0).sum()),
         "outputs": r.w.shape[1] if r.w.ndim == 2 else 1,
         "intercept": np.asarray(r.intercept).tolist(),

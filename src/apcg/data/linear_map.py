@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .._kernels import matrix
 from .._validation import Index, Matrix, Vector, check_length, is_sparse
 from . import many
+from .compact import Compact
 from .packed import Packed
 
 #: The gram matrix of dense columns is summed over parts of this many numbers, which are copied.
@@ -225,6 +226,16 @@ class Sparse(Stored):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sparse, (*self.arrays, self.n_rows, self._norms)  # without copies made of it
+
+    @cached_property
+    def compact(self) -> Compact:
+        """The features by how many rows have them: a copy, made once for all who share this map."""
+        return Compact.of(self.arrays, self.n_rows, alone=False)
+
+    @cached_property
+    def compact_alone(self) -> Compact:
+        """The same, with features that one row has alone set apart."""
+        return Compact.of(self.arrays, self.n_rows, alone=True)
 
     @cached_property
     def narrow(self) -> Packed:

@@ -54,7 +54,9 @@ class APCGClassifierCV(Search, Classifier):
     alphas_ : array of shape (n_alphas,)
     scores_ : array of shape (n_alphas, n_folds)
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
-        quarter of max_epochs; its scores are those of that solution.
+        quarter of max_epochs; its scores are those of that solution. With many outputs in one
+        problem (softmax) all are solved to a gap of 1e-2, and those that may be the best to 1e-3,
+        as estimated by the sweeps; only the fit with `alpha_` is certified.
     best_score_ : float
         The mean over the folds for `alpha_`.
     n_iter_path_ : array of shape (n_alphas, n_folds)
@@ -165,7 +167,9 @@ class APCGRegressorCV(Search, Regressor):
     alphas_ : array of shape (n_alphas,)
     scores_ : array of shape (n_alphas, n_folds)
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
-        quarter of max_epochs; its scores are those of that solution.
+        quarter of max_epochs; its scores are those of that solution. With many outputs in one
+        problem (softmax) all are solved to a gap of 1e-2, and those that may be the best to 1e-3,
+        as estimated by the sweeps; only the fit with `alpha_` is certified.
     best_score_ : float
         The mean over the folds for `alpha_`.
     n_iter_path_ : array of shape (n_alphas, n_folds)

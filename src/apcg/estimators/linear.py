@@ -38,7 +38,7 @@ def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Lo
             kind = "margins (a classification loss)" if wanted else "residuals (a regression loss)"
             raise ValueError(f"loss must be of {kind}, got {loss!r}.")
         return loss
-    name = check.choice(loss, "loss", known)
+    name = check.choice(loss, "loss", known, losses.ELSEWHERE)
     made: dict[str, Callable[[], losses.Loss]] = {
         "smoothed_hinge": lambda: losses.SmoothedHinge(parameters["gamma"]),
         "huber": lambda: losses.Huber(parameters["delta"]),
@@ -143,7 +143,8 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         gaps = np.array([r.gap for r in solutions])
         self.duality_gap_ = float(gaps[0]) if one else gaps
         self.n_iter_ = max(1, *(r.epochs for r in solutions))
-        self.status_ = solutions[0].status if one else [r.status for r in solutions]
+        told = [r.status.told_to("estimator") for r in solutions]
+        self.status_ = told[0] if one else told
         self.trace_ = solutions[0].trace if one else [r.trace for r in solutions]
         if any(r.status.code == "interrupted" for r in solutions):
             raise KeyboardInterrupt  # the attributes are those of the best points so far

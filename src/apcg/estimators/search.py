@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +40,7 @@ from ..erm import ERM
 from ..methods.rows import Rows
 from ..points import Start
 from ..result import Solution
-from . import ridge, sparse
+from . import by_sweeps, ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task
 
@@ -59,10 +60,15 @@ class Fold:
     model: Any  # a copy of the estimator, to be scored; it scores itself if `scorer` is None
     rng: np.random.Generator
     options: dict[str, Any]
-    answers: dict[int, list[Solution]] = field(default_factory=dict)
+    answers: dict[int, Sequence[Solution | by_sweeps.Answer]] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     changes: dict[int, float] = field(default_factory=dict)
     passes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def by_sweeps(self) -> bool:
+        """Whether it is a problem with K outputs, to be solved by sweeps over blocks."""
+        return by_sweeps.applies(self.plan.problems[0], self.options["method"])
 
     def walk(self, grid: Vector, tol: float, task: Task) -> Fold:
         """Solve for all alphas to tol, from the largest to the smallest."""
@@ -116,6 +122,9 @@ class Fold:
 
     def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> None:
         """Solve to a gap of tol, and to a tenth of that of the early point; score both."""
+        if self.by_sweeps:
+            self._sweep(k, alpha, starts[0], tol, passes)
+            return
         early: dict[int, Any] = {}
         answers = []
         for c, (problem, start) in enumerate(zip(self.plan.problems, starts, strict=True)):
@@ -143,6 +152,15 @@ class Fold:
         self.scores[k] = self._score(answers)
         self.changes[k] = abs(self.scores[k] - first)
 
+    def _sweep(self, k: int, alpha: float, start: Any, tol: float, passes: int) -> None:
+        """The same for K outputs, by estimated gaps."""
+        problem = self.plan.problems[0].with_alpha(alpha)
+        early, answer = by_sweeps.solve(problem, start, (10 * tol, tol), passes, self.rng)
+        self.answers[k] = [answer]
+        self.passes[k] = self.passes.get(k, 0) + answer.epochs
+        self.scores[k] = self._score([answer])
+        self.changes[k] = abs(self.scores[k] - self._score([early]))
+
     def _score(self, answers: Any) -> float:
         known = self.plan.describe(answers)
         self.model.__dict__.update(known)
@@ -155,11 +173,13 @@ class Fold:
         return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
 
-def _extrapolated(problem: ERM, known: list[Solution], ahead: float) -> Start | None:
+def _extrapolated(problem: ERM, known: Sequence[Any], ahead: float) -> Start | None:
     """Where to start for the next alpha: on the line through the last two dual points."""
     if not known:
         return None
     last, before = known[-1], known[0]
+    if problem.K > 1:  # it is shrunk to what is best for this alpha where it is taken up
+        return Start(last.x, last.w, last.intercept)
     w, b, x = (
         getattr(last, part) + ahead * (getattr(last, part) - getattr(before, part))
         for part in ("w", "intercept", "x")
@@ -225,6 +245,8 @@ class Search(Linear):
         """The number of the best alpha."""
         tol = self._options()["tol"]
         levels = [t for t in (PATH, MIDDLE) if t > tol] + [tol]
+        if folds[0].by_sweeps:
+            levels = [max(t, tol) for t in by_sweeps.LEVELS]
         tasks = [task.subtask(f"fold {k}", grid.size) for k in range(len(folds))]
         walks = [partial(f.walk, grid, levels[0], t) for f, t in zip(folds, tasks, strict=True)]
         folds = in_threads(walks, self.n_jobs)

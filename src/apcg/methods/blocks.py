@@ -14,13 +14,13 @@ import math
 import numpy as np
 
 from .._kernels import blocks as kernel
-from .._kernels import outputs
 from .._validation import Index, Matrix, Vector
 from ..loss_outputs import LOGISTIC, SOFTMAX
 from ..points import Certificate, Point, Start
 from .base import Budget, Target, Work
 from .blocks_momentum import Momentum
 from .blocks_setup import Setup
+from .blocks_start import start
 
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
@@ -39,7 +39,9 @@ class PlainBlocks:
         self.most = 1.0 if "visits" in without else setup.tuning.most_visits
         self.highest = 1
         self.factor = setup.tuning.calm
-        x, b = setup.start(at)
+        #: sweeps to come in which all rows are visited once
+        self._even = setup.tuning.even if at.is_cold else 1
+        x, b, W = start(setup, at)
         theta = np.empty((1, 1))
         if setup.kind == SOFTMAX:
             theta = np.log(np.maximum(x, 1e-150))
@@ -47,7 +49,6 @@ class PlainBlocks:
             theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
         intercepts = np.zeros(setup.size)
         intercepts[: setup.K] = b
-        W = setup.first_rows(x, at)
         moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
         self.state = kernel.PlainState(x, theta, W, intercepts, moved, part, room)
         self._L = np.sqrt(setup.problem.weights * (setup.q + setup.problem.loss.gamma))
@@ -68,33 +69,42 @@ class PlainBlocks:
         return np.array(self.state.b)[: self.setup.K]
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, ...]:
-        """The rows in the order of the sweep."""
+        """The rows in the order of the sweep, and their visits."""
         moved = np.asarray(self.state.moved)
         far = (np.sqrt(moved) * self._L)[keep]
-        order, visits, _ = self.setup.sweep(keep, far, self.most, rng)
+        most = 1.0 if self._even else self.most
+        self._even = max(self._even - 1, 0)
+        order, visits, _ = self.setup.sweep(keep, far, most, rng)
         moved[keep] = 0.0
         self.highest = int(visits.max())
-        return (order,)
+        return order, visits
 
     def call(self, rows: tuple[Index, ...], count: kernel.Count) -> None:
         """Steps on these rows."""
-        (order,) = rows
+        order, _ = rows
         bounds = np.empty((order.size, 2), dtype=np.intp)
         kernel.plain_sweep(*self.setup.working, self.setup.blocks, self.state, count, order, bounds)
 
     def estimate(self, count: kernel.Count) -> float:
         """The gap: the sum of the parts of the rows, each when it was seen last."""
-        p = self.setup.problem
-        return float(np.dot(np.broadcast_to(p.weights, p.n_samples), self.state.part)) / p.n
+        return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
 
-    def imbalance(self, blocks: Matrix) -> Vector:
-        """sum_i x_i"""
-        return np.asarray(self.setup.problem._signed(self.setup.x(blocks)).sum(axis=0))
+    def sample(self, rows: tuple[Index, ...], share: float) -> float:
+        """The gap by the parts of these rows, a share of a sweep: their sum, and its deviation.
+
+        Each row is seen as often as it has visits. It was seen before its step, so that rows of a
+        sweep just begun tell of the whole; later ones say too much.
+        """
+        order, visits = rows
+        order = np.where(order < 0, ~order, order)
+        each = self.setup.s[order] * np.asarray(self.state.part)[order] / visits
+        total = float(each.sum()) + math.sqrt(float(each @ each))
+        return total / (share * self.setup.problem.n)
 
     def after(self) -> None:
         """After a sweep: the centre of the intercepts moves."""
         if self.setup.constant:
-            change = self.setup.blocks.border * self.imbalance(self.blocks)
+            change = self.setup.blocks.border * self.setup.imbalance(self.blocks)
             np.asarray(self.state.b)[: self.setup.K] += change
 
     def refresh(self) -> None:
@@ -130,10 +140,18 @@ class BlockRun:
         self._sure = False
         self._since_look = 0
         self._optimism = 1.0
+        #: what was changed and why, in words
+        self.notes: list[str] = []
         #: whether to return, too, when too many plain sweeps are left
         self.impatient = False
         #: a look is wanted, and none has failed yet
         self._confident = False
+        #: the rows of the sweep begun; the calls that are left of it: from where, to where, and
+        #: where the sample began that ends with it (-1 if none does)
+        self._rows: tuple[Index, ...] = ()
+        self._ends: list[tuple[int, int, int]] = []
+        #: the gap, as far as it can be told now
+        self._now = math.inf
         #: how far b moved in the last two sweeps
         self._moves = (np.zeros(setup.K), np.zeros(setup.K))
 
@@ -168,29 +186,29 @@ class BlockRun:
             whole = self._sweep(budget)
             more, rest = divmod(self.count.work, self.setup.work)
             passes, self.count.work = passes + more, rest
-            if not whole or budget.expired:
+            looked = self._confident = self._look_pays() if whole else self._confident
+            if budget.expired:
                 break
-            looked = self._confident = self._look_pays()
-            if not looked:
+            if not looked and whole:
                 self._maybe_accelerate()
                 if self.impatient and self.sweeps_left()[0] > self.tuning.patience:
                     break
         return Work(int(passes))
 
-    def point(self) -> Point:
-        """x, in its domain, and the v and b that go with it.
+    def point(self) -> Point | Certificate:
+        """x, in its domain, and the v and b that go with it; or the certificate of x.
 
         Without v where the first look is likely to end the run: that takes a certificate from x
         alone, and two of them would be one too many.
         """
-        s, p = self.sweeps, self.setup.problem
-        x = self.setup.x(s.blocks)
+        s, setup = self.sweeps, self.setup
+        x = setup.x(s.blocks)
+        if setup.alone.size:
+            return setup.certificate(x, s.b)
         if self._confident and not self._sure:
             return Point(x=x, b=s.b)
-        v = s.W[:, : p.K]
-        if self.setup.threshold < 0 and self.setup.b != 1:
-            v = v * self.setup.b
-        return Point(x=x, v=np.ascontiguousarray(v), b=s.b)
+        v = setup.expand(s.W, x)
+        return Point(x=x, v=v if setup.threshold > 0 or setup.b == 1 else v * setup.b, b=s.b)
 
     def seen(self, certificate: Certificate) -> None:
         """Rows that were left out and should not be come back."""
@@ -199,7 +217,7 @@ class BlockRun:
         if not certificate.finite or not self.estimates:
             return
         self.primal, self._sure, self._since_look = abs(certificate.primal), True, 0
-        found, est = certificate.gap, self.estimates[-1]
+        found, est = certificate.gap, self._now
         self._optimism = min(max(found / est, 1.0), 100.0) if est > 0 else 1.0
         if self.keep.size < self.setup.all.size and found > self.tuning.missing * est:
             self._bring_back(certificate.z)
@@ -207,30 +225,58 @@ class BlockRun:
     # ---- sweeps ---------------------------------------------------------------------------------
 
     def _sweep(self, budget: Budget) -> bool:
-        """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
-        count, setup = self.count, self.setup
-        if len(self.estimates) >= self.tuning.gather_from:
-            setup.gather(self.keep)
-        rows = self.sweeps.schedule(self.keep, self.rng)
-        size = rows[0].size
-        work = int(setup.work * setup.K * (size / setup.all.size))
-        pieces = 1 + work // self.tuning.call
-        count.est, whole = 0.0, True
-        for k in range(pieces):
-            part = slice(k * size // pieces, (k + 1) * size // pieces)
-            self.sweeps.call(tuple(np.ascontiguousarray(a[part]) for a in rows), count)
-            if budget.expired and k + 1 < pieces:
-                whole = False
-                break
-        self._drop(~rows[0][rows[0] < 0])
+        """One sweep over the rows kept, in calls short enough for the clock; was it whole?
+
+        It ends early where a look pays, and the next one takes up the rest.
+        """
+        self._confident = False
+        if not self._ends:
+            self._schedule()
+        while self._ends:
+            begin, end, sampled = self._ends.pop()
+            self.sweeps.call(tuple(a[begin:end] for a in self._rows), self.count)
+            if sampled >= 0 and isinstance(self.sweeps, PlainBlocks):
+                part = tuple(a[sampled:end] for a in self._rows)
+                self._now = self.sweeps.sample(part, (end - sampled) / self._rows[0].size)
+                self._confident = bool(self._ends) and self._look_pays()
+            if self._ends and (budget.expired or self._confident):
+                return False
+        self._drop(~self._rows[0][self._rows[0] < 0])
         before = self.sweeps.b
         self.sweeps.after()
         self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
-        if whole:
-            self.estimates.append(self.sweeps.estimate(count))
-            self._set_threshold()
-        return whole
+        self.estimates.append(self.sweeps.estimate(self.count))
+        if sampled < 0:
+            self._now = self._late()
+        self._set_threshold()
+        return True
+
+    def _schedule(self) -> None:
+        """A new sweep, cut into samples of its rows, and these into calls, from the last one on.
+
+        Rows with r visits are once in each r-th of a sweep, so that such a part is a fair sample.
+        """
+        setup, t = self.setup, self.tuning
+        if len(self.estimates) >= t.gather_from:
+            setup.gather(self.keep)
+        self._rows = self.sweeps.schedule(self.keep, self.rng)
+        size = self._rows[0].size
+        work = setup.work * setup.K * (size / setup.all.size)
+        samples = min(t.samples, size) if self.sweeps.highest == 1 else self.sweeps.highest
+        if work < samples * t.sample or not isinstance(self.sweeps, PlainBlocks):
+            samples = 1
+        calls = 1 + int(work / samples / t.call)
+        ends = [k * size // (samples * calls) for k in range(samples * calls + 1)]
+        self._ends = [
+            (
+                ends[k],
+                ends[k + 1],
+                ends[k + 1 - calls] if samples > 1 and not (k + 1) % calls else -1,
+            )
+            for k in reversed(range(samples * calls))
+        ]
+        self.count.est = 0.0
 
     def _set_threshold(self) -> None:
         """How far above the others a vertex must be for its row to be dropped in the next sweep.
@@ -260,8 +306,8 @@ class BlockRun:
             self.keep = np.sort(np.concatenate([self.keep, back]))
             setup.release()
             self.count.high = math.inf
-            self._optimism = 1.0
-            self.estimates[-1] = math.inf  # of other rows: it tells nothing of what is to come
+            self._optimism, self._ends = 1.0, []
+            self.estimates[-1] = self._now = math.inf  # of other rows: it tells nothing of these
 
     def _open(self) -> None:
         """All rows again, and none dropped in the next sweep."""
@@ -279,14 +325,14 @@ class BlockRun:
         """Whether the estimate is low enough, with P from D where P is not known yet."""
         if self._since_look <= self.sweeps.pause:
             return False
-        est = self._now()
+        est = self._now
         if est <= self._wanted() and self.setup.constant:
             est += self._unbalanced()
         if est <= self._wanted() and not self._sure:
-            self._guess_primal(self.estimates[-1])
+            self._guess_primal(est)
         return est <= self._wanted()
 
-    def _now(self) -> float:
+    def _late(self) -> float:
         """The gap at the end of the sweep: the estimate is of its middle, say."""
         est = self.estimates[-1]
         if isinstance(self.sweeps, PlainBlocks) and len(self.estimates) > 1:
@@ -300,17 +346,17 @@ class BlockRun:
         before, last = self._moves
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.clip(np.where(before != 0, last / before, 0.0), 0.0, 0.95)
-        off = np.abs(self.sweeps.imbalance(self.sweeps.blocks)) / self.setup.problem.n
+        off = np.abs(self.setup.imbalance(self.sweeps.blocks)) / self.setup.problem.n
         return float(off @ (np.abs(last) / (1 - ratio)))
 
     def _guess_primal(self, est: float) -> None:
         """P = D + est, less what intercepts make of an x that is not balanced."""
         s, setup = self.sweeps, self.setup
-        square = outputs.square(s.W, False, 0.0, setup.threshold)
+        square = setup.square(s.W, s.blocks)
         dual = -setup.cost(s.blocks) - setup.square_cost(square)
         off = 0.0
         if setup.constant:
-            off = float(s.b @ s.imbalance(s.blocks)) / setup.problem.n
+            off = float(s.b @ setup.imbalance(s.blocks)) / setup.problem.n
         guess = abs(dual + est - off)
         if math.isfinite(guess):
             self.primal = min(self.primal, guess)
@@ -324,6 +370,11 @@ class BlockRun:
         if left > t.patience and self.keep.size >= Momentum.FEWEST:
             mu = min(max(c / 2, t.first_mu[0]), t.first_mu[1])
             self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)
+            self.notes.append(
+                f"momentum: {left:.0f} plain sweeps left by the observed rate"
+                if left < math.inf
+                else "momentum: plain sweeps gain nothing"
+            )
 
     def sweeps_left(self) -> tuple[float, float]:
         """How many sweeps seem to be left, and the rate of the later half that says so."""

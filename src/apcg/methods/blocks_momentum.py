@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from .._kernels import blocks_momentum as kernel
-from .._kernels import outputs
 from .._kernels.blocks import Count, PlainState
 from .._validation import Index, Matrix, Vector
 from ..data.many import with_pads
@@ -44,7 +43,7 @@ class Momentum:
         self.setup, self.without, self.fixed = setup, without, fixed
         self.factor = setup.tuning.hasty
         x, size = np.array(plain.x), setup.size
-        pq = np.zeros((p.d, 2 * size))
+        pq = np.zeros((setup.features, 2 * size))
         pq[:, size:] = plain.W
         softmax = setup.kind == SOFTMAX
         self.state = kernel.MomentumState(
@@ -55,7 +54,7 @@ class Momentum:
             pq,
             np.zeros(size),
             np.array(plain.b),
-            np.zeros((6, size)),
+            np.zeros((7, size)),
             settle=-1.0 if "settling" in without else setup.tuning.settle,
         )
         self.highest = 1
@@ -157,7 +156,7 @@ class Momentum:
     def _value(self) -> float:
         """F = -D, with the proximal term of the intercepts."""
         p, setup = self.setup.problem, self.setup
-        square = outputs.square(self.state.pq, True, self.state.s, setup.threshold)
+        square = setup.square(self.state.pq, self._now, self.state.s)
         value = setup.cost(self._now) + setup.square_cost(square)
         if setup.constant:
             b = self.centre + self._pull(self._now)
@@ -170,15 +169,11 @@ class Momentum:
         p = self.setup.problem
         if not self.setup.constant:
             return np.zeros(p.K)
-        return np.asarray(self.setup.blocks.border * self.imbalance(blocks))
-
-    def imbalance(self, blocks: Matrix) -> Vector:
-        """sum_i x_i"""
-        return np.asarray(self.setup.problem._signed(self.setup.x(blocks)).sum(axis=0))
+        return np.asarray(self.setup.blocks.border * self.setup.imbalance(blocks))
 
     def _move_centre(self) -> None:
         """The centre moves towards b, and b by as much; F jumps, which is no part of its rate."""
-        off = self.imbalance(self._now)
+        off = self.setup.imbalance(self._now)
         share = min(1.0, MOVE * math.sqrt(self.rate.mu))
         change = share * self.setup.blocks.border * off
         np.asarray(self.state.qb)[: self.setup.K] += change

@@ -135,10 +135,13 @@ class BlockAuto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, or at what fits w, or at zero."""
-        if unmet(OutputsGroupSet(), problem) is None:
-            return OutputsGroupSet().start(problem, at, target, rng)
-        if not DUAL_BLOCKS.holds(problem):
-            return OutputsAFG().start(problem, at, target, rng)
+        for method, why in (
+            (OutputsGroupSet(), "the penalty chooses rows of W"),
+            (OutputsAFG(), "no sweep over blocks knows this loss with this penalty"),
+        ):
+            fits = unmet(method, problem) is None
+            if fits and (method.name != "afg" or not DUAL_BLOCKS.holds(problem)):
+                return _named(method.start(problem, at, target, rng), method.name, why)
         p = _start(problem, at)
         small = "newton" not in self.without and newton.applies(p)
         ended_so = at.side == "primal" and at.w is not None
@@ -146,13 +149,21 @@ class BlockAuto:
         def sweeps(at: Start) -> BlockRun:
             return BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
 
+        why = f"sweeps over blocks of {p.K} outputs"
         if not small:
-            return sweeps(at)
+            return _named(sweeps(at), "dual", why)
         if ended_so or newton.at_once(p):
             w = np.zeros((p.d, p.K)) if at.w is None else at.w
             first = newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
-            return BlockPlan(p, first, target, sweeps)
-        return BlockPlan(p, sweeps(at), target, sweeps)
+            why = f"{p.n_samples:,} samples for {p.d * p.K:,} numbers of W"
+            return BlockPlan(p, first, target, sweeps, why)
+        return BlockPlan(p, sweeps(at), target, sweeps, why)
+
+
+def _named(run: Run, name: str, why: str) -> Run:
+    """The run, which says what it is."""
+    vars(run).update(at_work=name, notes=[f"{name}: {why}"])
+    return run
 
 
 class BlockPlan:
@@ -167,12 +178,23 @@ class BlockPlan:
         run: BlockRun | newton.NewtonRun,
         target: Target,
         sweeps: Callable[[Start], BlockRun],
+        why: str,
     ) -> None:
         self.problem, self._target, self._sweeps = problem, target, sweeps
-        self._run: BlockRun | newton.NewtonRun = run
+        #: what was chosen and why, in words
+        self.notes: list[str] = []
+        self._take(run, f"{{}}: {why}")
         self._failed = False
         self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
+
+    def _take(self, run: BlockRun | newton.NewtonRun, note: str) -> None:
+        """Go on with another run; {} in the note stands for its name."""
+        self._run: BlockRun | newton.NewtonRun = run
+        self.at_work = "dual" if isinstance(run, BlockRun) else "newton"
+        self.notes.append(note.format(self.at_work))
+        if isinstance(run, BlockRun):
+            run.notes = self.notes
 
     @property
     def side(self) -> str:
@@ -210,7 +232,8 @@ class BlockPlan:
                 found = self._run.point()
                 assert found.x is not None
                 w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
-                self._run = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                made = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                self._take(made, "dual -> {}: less time than what is left, by the observed rate")
                 return Work(spent)
             if spent >= budget.passes or budget.expired:
                 return Work(spent)
@@ -219,7 +242,9 @@ class BlockPlan:
         """Sweeps from where Newton's method is, unless only rounding is left."""
         found = certify(self.problem, run.point().bare())
         if found.relative > max(self._target.tol, ROUNDING):
-            self._run, self._failed = self._sweeps(Start(found.x, found.w, found.b)), True
+            self._failed = True
+            sweeps = self._sweeps(Start(found.x, found.w, found.b))
+            self._take(sweeps, "newton -> {}: it got no further")
 
     def _leaves(self) -> bool:
         """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
@@ -236,7 +261,7 @@ class BlockPlan:
         left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
         return left * self._sweep > t.margin * self._cost
 
-    def point(self) -> Point:
+    def point(self) -> Point | Certificate:
         """The answer of the method at work."""
         return self._run.point()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from .._kernels import blocks as kernel
 from .._kernels import many, outputs
 from .._kernels.lean_momentum import arrange
 from .._validation import Index, Mask, Matrix, Vector
+from ..data import Sparse
+from ..data.compact import Compact
 from ..data.many import padded, with_pads
 from ..erm_outputs import Outputs
-from ..loss_outputs import LOGISTIC, SIMPLEX, SOFTMAX, Columns
-from ..points import Start
+from ..loss_outputs import SIMPLEX, SOFTMAX, Columns
+from ..points import Certificate
 from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
 
@@ -36,10 +39,21 @@ class Tuning(LeanTuning):
     patience: float = 16.0
     #: plain sweeps: r_i is at most this
     most_visits: float = 16.0
+    #: ... and 1 in so many sweeps from the start: how far a row moves in the first one tells of the
+    #: start, not of what is slow (20 newsgroups, softmax, 1/n: a gap of 0.06 after the second sweep
+    #: with 1, 0.004 with 2)
+    even: int = 2
     #: Crammer-Singer: rows at a vertex are dropped by so much of the bound on their slopes ...
     drop: float = 0.05
     #: ... once the estimated gap is at most this part of P
     drop_from: float = 0.5
+    #: a plain sweep with even visits is cut into so many samples, each of which may end with a
+    #: look, ...
+    samples: int = 16
+    #: ... of at least so many multiply-adds: a sample costs 50 us of its own
+    sample: float = 2e6
+    #: bytes of W from which features are put in the order of their counts: the second cache
+    large: float = 2e6
     #: intercepts: c^2 over the mean of |a_i|^2
     constant: float = 0.25
     constant_floor: float = 0.0
@@ -60,11 +74,18 @@ class Setup:
         self.kind: int = p.loss.kind
         self.simplex = self.kind in (SOFTMAX, SIMPLEX)
         self.K, self.size = p.K, padded(p.K)
-        self.arrays = p.samples.arrays
-        self.working = self.arrays
-        self._copied = p.n_samples
         assert p.soft is not None
         a, b = p.soft
+        #: the weight of each row
+        self.s = np.broadcast_to(p.weights, p.n_samples)
+        #: the data as the sweeps read it, and how many rows W has there
+        self.arrays, self.features = p.samples.arrays, p.d
+        self.compact: Compact | None = None
+        if isinstance(p.samples, Sparse) and 8 * p.d * self.size > t.large:
+            self.compact = p.samples.compact if a > 0 else p.samples.compact_alone
+            self.arrays, self.features = self.compact.shared, self.compact.order.size
+        self.working = self.arrays
+        self._copied = p.n_samples
         self.b = b
         self.threshold = a if a > 0 else -1.0
         #: W, or V for an elastic net, is A x times this
@@ -80,11 +101,14 @@ class Setup:
         with np.errstate(over="ignore"):
             self.q = step * (norms + self.constant * p.weights)
         p.check_constants(self.q)
+        self.alone = np.empty(0)
+        if self.compact is not None and a == 0:
+            self.alone = self.scale * p.weights * self.compact.squares
         margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
         none = np.empty((0, self.size))
         self.blocks = kernel.Blocks(
             self.kind,
-            p.d,
+            self.features,
             p.K,
             p.y if self.simplex else np.empty(0, dtype=np.int32),
             none if self.simplex else with_pads(p.y, self.size),
@@ -98,10 +122,11 @@ class Setup:
             threshold=self.threshold,
             factor=self.factor,
             enough=t.enough_root,
+            alone=self.alone,
         )
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
         #: the unit of work: nonzeros, and one for each row
-        self.work = p.samples.nnz + p.n_samples
+        self.work = self.arrays[0].size + p.n_samples
 
     # ---- rows side by side --------------------------------------------------------------------
 
@@ -110,7 +135,10 @@ class Setup:
         p = self.problem
         if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
             return
-        rows = p.samples.stored[keep]
+        whole = p.samples.stored
+        if self.compact is not None:
+            whole = Sparse(*self.arrays, self.features).stored
+        rows = whole[keep]
         indptr = np.zeros(p.n_samples + 1, dtype=rows.indptr.dtype)
         indptr[keep + 1] = np.diff(rows.indptr)
         self.working = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
@@ -147,57 +175,9 @@ class Setup:
 
     # ---- points -------------------------------------------------------------------------------
 
-    def start(self, at: Start) -> tuple[Matrix, Vector]:
-        """The blocks and the intercepts to start from."""
-        p = self.problem
-        b = np.zeros(p.K)
-        if p.intercept:
-            b = self._first_b() if at.b is None else p._intercepts(at.b)
-        if at.x is not None:
-            return self.block_of(p.loss.clip(at.x, p.y, p.weights)), b
-        if at.w is not None:
-            z = p.samples.tdot(at.w) + b
-            return self.block_of(p.loss.dual_of(z, p.y, p.weights)), b
-        return self._cold(b), b
-
-    def _cold(self, b: Vector) -> Matrix:
-        p = self.problem
-        x = np.zeros((p.n_samples, self.size))
-        flat = p.intercept or float(np.mean(self.q)) < self.tuning.steep
-        if self.kind == SOFTMAX and flat:
-            e = np.exp(b - b.max())
-            x[:, : p.K] = e / e.sum()
-        elif self.simplex:
-            x[np.arange(p.n_samples), p.y] = 1.0
-        elif self.kind == LOGISTIC and flat:
-            x[:, : p.K] = 1 / (1 + np.exp(p.y * b))
-        return x
-
-    def first_rows(self, x: Matrix, at: Start) -> Matrix:
-        """A x times `scale` at the start."""
-        p = self.problem
-        out = np.zeros((p.d, self.size))
-        if at.is_cold and self.simplex:
-            first = x[0] if self.kind == SOFTMAX and x[0].max() < 1 else None
-            if first is not None:  # the same for all rows
-                many.dot_labels(*self.arrays, p.y, self.scale * p.weights, first, out)
-            return out
-        dual = self.x(x)
-        return self.rows(dual) if dual.any() else out
-
-    def _first_b(self) -> Vector:
-        """The best constant prediction, or about that."""
-        p = self.problem
-        s = np.broadcast_to(p.weights, p.n_samples)
-        if self.kind == LOGISTIC:
-            return np.asarray(2 * np.arctanh(np.clip((s @ p.y) / p.n, -1 + 1e-9, 1 - 1e-9)))
-        if not self.simplex:
-            return np.asarray((s @ p.y) / p.n)
-        share = np.bincount(p.y, s, minlength=p.K) / p.n
-        if self.kind == SIMPLEX:
-            return np.zeros(p.K)
-        b = np.log(np.maximum(share, 1e-9))
-        return np.asarray(b - b.mean())
+    def no_rows(self) -> Matrix:
+        """The W of x = 0."""
+        return np.zeros((self.features, self.size))
 
     def block_of(self, x: Matrix) -> Matrix:
         """The blocks of the dual point x of the paper."""
@@ -222,13 +202,56 @@ class Setup:
         outputs.dual(own, p.y, s, x)
         return x
 
+    def imbalance(self, blocks: Matrix) -> Vector:
+        """sum_i x_i, which is zero at the optimum with intercepts."""
+        p = self.problem
+        own = blocks[:, : p.K]
+        return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p._signed(own))
+
+    @cached_property
+    def mass(self) -> Vector:
+        """The sum of the weights of each class."""
+        p = self.problem
+        return np.bincount(p.y, self.s, minlength=p.K).astype(np.float64)
+
     def rows(self, x: Matrix) -> Matrix:
         """A x times `scale`, padded, by a pass over the data (over the rows that are not zero)."""
         p = self.problem
         x = with_pads(p._signed(x), self.size)
-        out = np.zeros((p.d, self.size))
+        out = self.no_rows()
         many.dot(*self.arrays, self.scale * x, out)
         return out
+
+    def expand(self, rows: Matrix, x: Matrix) -> Matrix:
+        """A x times `scale` with all features, given x and the rows that are kept."""
+        p = self.problem
+        if self.compact is not None:
+            pads = with_pads(p._signed(x), self.size)
+            rows = self.compact.expand(rows, self.scale * pads)
+        return np.ascontiguousarray(rows[:, : p.K])
+
+    def products(self, x: Matrix) -> tuple[Matrix, Matrix]:
+        """W and the predictions X W, from x alone, in the order of the sweeps; not for L1."""
+        p, kept = self.problem, self.rows(x)
+        z = np.empty((p.n_samples, self.size))
+        many.tdot(*self.arrays, kept, z)
+        z = np.ascontiguousarray(z[:, : p.K])
+        if self.alone.size:
+            s = np.where(p.weights > 0, p.weights, 1.0)
+            z += (self.alone / s)[:, None] * p._signed(x)
+        return self.expand(kept, x), z
+
+    def certificate(self, x: Matrix, b: Vector) -> Certificate:
+        """The exact one of x, as `certify` has it."""
+        p = self.problem
+        w, z = self.products(x)
+        v, best = w, 0.0
+        if p.intercept:
+            best = p._best_intercept(z, b)
+            x, z = p._balance(x), z + best
+            v = self.expand(self.rows(x), x)
+        P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
+        return Certificate(w, x, best, z, P, D, exact=True)
 
     def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
         """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""
@@ -256,6 +279,26 @@ class Setup:
         if self.kind == SOFTMAX:
             return float(outputs.entropies(blocks, p.weights)) / p.n
         return p.conjugate_total(self.x(blocks)) / p.n
+
+    def square(self, W: Matrix, blocks: Matrix, s: float = 0.0) -> float:
+        """The sum of squares of A x times `scale`, after the threshold; W as kept.
+
+        With momentum W has p and q, and s is that of q + s p/2.
+        """
+        two = W.shape[1] > self.size
+        shared = outputs.square(W, two, s, self.threshold)
+        return float(shared + self.squares_alone(blocks).sum())
+
+    def squares_alone(self, blocks: Matrix) -> Vector:
+        """The sums of squares, by columns, of rows that W lacks."""
+        p = self.problem
+        if not self.alone.size:
+            return np.zeros(p.K)
+        x = blocks[:, : p.K] ** 2
+        if self.simplex:
+            at = np.arange(p.n_samples), p.y
+            x[at] = (1 - blocks[at]) ** 2
+        return np.asarray((self.scale * p.weights * self.alone) @ x)
 
     def square_cost(self, square: float) -> float:
         """lambda g*(V), from the sum of squares of what is kept, after the threshold."""
