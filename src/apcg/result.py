@@ -11,7 +11,6 @@ import numpy as np
 from ._validation import Vector
 
 _MESSAGES = {
-    "converged": "converged after {epochs} epochs: {reached}.",
     "max_epochs": "stopped at max_epochs {after}. Raise max_epochs or tol, or go on from this "
     "answer by x0.",
     "time_limit": "stopped at the time limit {after}. Raise time_limit or tol, or go on from this "
@@ -41,9 +40,10 @@ class Status(str):
     @classmethod
     def of(cls, code: str, epochs: int, measure: float, target: float) -> Status:
         """The status of a run that ended after so many epochs, at this measure."""
+        if code == "converged":
+            return cls(code, f"converged after {epochs} epochs: {measure:.2e} <= {target:.2e}.")
         after = f"after {epochs} epochs, at {measure:.2e} (wanted {target:.2e})"
-        words = {"reached": f"{measure:.2e} <= {target:.2e}", "epochs": epochs, "after": after}
-        return cls(code, _MESSAGES[code].format(**words))
+        return cls(code, _MESSAGES[code].format(after=after))
 
     def with_advice(self, advice: str) -> Status:
         """The same with a sentence more."""

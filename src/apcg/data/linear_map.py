@@ -244,6 +244,15 @@ class Sparse(Stored):
         made.data, made.indices, made.indptr = self.arrays
         return made
 
+    def tdot(self, r: Vector) -> Vector:
+        check_length(r, self.n_rows, "r", columns=True)
+        if "wide" in self.__dict__ and r.ndim == 1:  # there are columns, so that zeros cost nothing
+            out, some = np.zeros(self.n_coordinates), np.flatnonzero(r)
+            if 4 * some.size <= self.n_rows:
+                self.wide.add(some, r[some], out)
+                return out
+        return super().tdot(r)
+
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
         check_length(weight, self.n_coordinates, "weight")
         out = np.zeros((self.n_rows, self.n_rows))

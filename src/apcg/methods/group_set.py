@@ -68,7 +68,7 @@ class GroupSet:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
         run = at.run
         if isinstance(run, GroupRun) and run.goes_on(problem, at.w):
-            run.turn(problem, target)
+            run = run.turn(problem, target)
         else:
             run = GroupRun(problem, at, target, self.tuning)
         run.alone = self.alone

@@ -37,6 +37,7 @@ class Tuning:
     steps: int = 3
     #: sweeps between Newton's steps on the support, and how many of these in a row
     sweeps: int = 30
+    warm_sweeps: int = 10
     newtons: int = 5
     #: turns of sweeps and Newton's steps on one model
     turns: int = 100
@@ -69,6 +70,9 @@ class Tuning:
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
     kept: tuple[float, float] = (0.3, 0.1)
     # ---- sparse columns ----
+    #: a path goes by Gram matrices of sets while the support is small, and until a set is large
+    few_picked: int = 300
+    most_picked: int = 1000
     #: below this tolerance the columns are float64: with float32 the least gap seen was 1.3e-7
     narrow: float = 3e-7
     #: looks that failed after which they are too
