@@ -76,7 +76,8 @@ class TallRun(SparseRun):
             self.cost += self._block.cost
             self._whole = True
         G, mean = self._kept
-        model = GramModel(G, self.slope, self.w, self.penalty, tuning)
+        sweeps = tuning.whole_sweeps if constant else tuning.sweeps
+        model = GramModel(G, self.slope, self.w, self.penalty, tuning, sweeps)
         wanted = self.wanted(self.slope, self.w, self.penalty, gap, value)
         model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
         step = model.v - self.w

@@ -38,6 +38,7 @@ class Tuning:
     #: sweeps between Newton's steps on the support, and how many of these in a row
     sweeps: int = 30
     warm_sweeps: int = 10
+    whole_sweeps: int = 60
     newtons: int = 5
     #: turns of sweeps and Newton's steps on one model
     turns: int = 100

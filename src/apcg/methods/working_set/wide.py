@@ -144,7 +144,8 @@ class WideRun(SparseRun):
         self.cost += block.cost
         penalty = self.penalty.times(self.theta).on(W)
         w = self.w[W]
-        model = GramModel(G, slope, w, penalty, self.tuning, warm=self.turned)
+        sweeps = self.tuning.warm_sweeps if self.turned else self.tuning.sweeps
+        model = GramModel(G, slope, w, penalty, self.tuning, sweeps)
         model.solve(*self.wanted(slope, w, penalty, gap, value))
         step = model.v - w
         if not step.any():
