@@ -175,6 +175,7 @@ def test_sparse_regression_agrees_with_scikit_learn(penalty, shape):
     assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-4)
     assert ours.n_iter_path_.shape == ours.scores_.shape
 
+
 @pytest.mark.parametrize("name", ["breast_cancer", "diabetes"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_it_chooses_the_C_of_LogisticRegressionCV(name, intercept):

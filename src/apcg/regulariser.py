@@ -240,7 +240,7 @@ class Interval:
         if self.is_l2:
             return 0.5 * float(inner(v, v)) / float(self.b[0])
         if self.is_unbounded and not self.b.any():
-            return 0.0 if bool((np.abs(v) <= self.a).all()) else math.inf
+            return 0.0 if bool(np.all(np.abs(v) <= self.a)) else math.inf
         return float(self._terms[2].value(v))
 
     def conjugate_gradient(self, v: Vector) -> Vector:

@@ -304,7 +304,9 @@ class Dense(Stored):
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
             return super().dot(x)
         check_length(x, self.n_coordinates, "x", columns=True)
-        return np.asarray(self.stored.T @ x if x.ndim == 2 else x @ self.stored)
+        if x.ndim == 2:  # by rows of x': BLAS takes 0.4 to 0.7 of the time for few outputs
+            return np.ascontiguousarray((x.T @ self.stored).T)
+        return np.asarray(x @ self.stored)
 
     def tdot(self, r: Vector) -> Vector:
         if self.data.dtype != np.float64:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._kernels import columns
 from ..._validation import Index, Matrix, Vector
+from ...data.linear_map import Sparse
 from ...erm import ERM
 from ..rows import Rows
 
@@ -86,12 +87,13 @@ class Growing:
 
 
 class Copied(Growing):
-    """A dense copy of the columns W."""
+    """The columns W, a dense copy unless they are all that there are."""
 
     def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
         super().__init__(problem, W)
         if X is None:
-            made = problem.samples.stored[:, W]
+            whole = W.size == problem.d and np.array_equal(W, np.arange(W.size))
+            made = problem.samples.stored if whole else problem.samples.stored[:, W]
             X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
         self.X = X
 
@@ -107,6 +109,8 @@ class Copied(Growing):
         if centred:
             mean = bend @ X / float(bend.sum())
             X = X - mean
+        if bend.min() == bend.max():
+            return float(bend[0]) * (X.T @ X), mean
         A = np.sqrt(bend)[:, None] * X
         return A.T @ A, mean
 
@@ -125,6 +129,7 @@ class Picked(Growing):
 
     def __init__(self, problem: ERM, W: Index) -> None:
         super().__init__(problem, W)
+        assert isinstance(problem.samples, Sparse)
         self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
         self._packed = self._samples.wide  # so that products with few columns are by these
 

@@ -1,7 +1,7 @@
 """Rounds on working sets of sparse columns: for the paths of the squared loss.
 
-From one alpha to the next few columns enter. Their Gram matrix with those that are there costs about
-as much as a sweep for each, and then sweeps and Newton steps cost next to nothing.
+From one alpha to the next few columns enter. Their products with those that are there take a pass
+over the rows, and then sweeps and Newton steps cost next to nothing.
 """
 
 from __future__ import annotations

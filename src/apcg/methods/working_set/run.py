@@ -86,7 +86,7 @@ class SparseRun:
         return np.array_equal(w, self.w)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        """The run that goes on with another alpha and the same data: this one, or one that is faster."""
+        """The run that goes on with another alpha and the same data: this one, or a faster one."""
         self.problem, self._tol = problem, target.tol
         self._penalise(problem)
         self.theta = 1.0

@@ -101,8 +101,8 @@ class TallRun(SparseRun):
         if not self.plain:
             super().descend()
             return
-        known = self.near is not None and not self.penalty.ridged
-        self.descend_scaled(self.penalty.most(self.near) * (1 + NEAR) if known else 1.0)
+        near = None if self.penalty.ridged else self.near
+        self.descend_scaled(1.0 if near is None else self.penalty.most(near) * (1 + NEAR))
 
     def _renew(self, fresh: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""

@@ -75,7 +75,7 @@ class WideRun(SparseRun):
         return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def descend(self) -> None:
-        """`slope` anew, of a dual point that is feasible unless a column outside the set violates."""
+        """`slope` anew, of a dual point that is feasible if no column outside the set violates."""
         if not self.plain or self.theta > 1:
             self._pair = None
             super().descend()
