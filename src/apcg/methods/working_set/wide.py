@@ -101,7 +101,7 @@ class WideRun(SparseRun):
         support, least = int(np.count_nonzero(inside)), self.tuning.first
         score[inside] = np.inf
         if block is not None:
-            score[block.W] = 0.0
+            score[block.W] = -1.0  # below any outside, so that none enters twice
             outside = int(np.count_nonzero(score > 1))
             if outside == 0:
                 return
