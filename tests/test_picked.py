@@ -202,6 +202,17 @@ def test_a_step_that_does_not_bring_p_down_is_not_taken():
     assert run.point().relative <= 1e-8
 
 
+def test_a_step_that_overflows_is_not_taken():
+    X, y = sparse_data()
+    p = ERM(X, y, "squared", "elasticnet", 0.05)
+    run = WorkingSet(SMALL).start(p, Start(), Target(1e-3), np.random.default_rng(0))
+    run.advance(Budget(10**5))
+    w = run.w.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert run.move(np.array([0]), np.array([1e200]), 1e200 * X[:, 0], 0.0) == 0
+    np.testing.assert_array_equal(run.w, w)
+
+
 def test_predictions_that_moved_along_a_line_are_not_taken_for_a_certificate():
     X, y = sparse_data()
     p = ERM(X, y, "squared", "l1", 0.05)

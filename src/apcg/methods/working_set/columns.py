@@ -140,7 +140,7 @@ class ColumnsRun(SparseRun):
             self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
         )
         if self.theta > 1:
-            self.theta = max(1.0, self.theta / self.falls)
+            self.theta = self.fallen(self.theta)
             near = self.tuning.near * self.theta
             self.kept = self._near(near * self.penalty.a) if self.theta > 1 else None
             self.descend()

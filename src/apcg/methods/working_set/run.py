@@ -163,7 +163,7 @@ class SparseRun:
         self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
             staged = zero and not self.penalty.bounded
-            self.theta = max(1.0, self.penalty.most(self.slope) / self.falls) if staged else 1.0
+            self.theta = self.fallen(self.penalty.most(self.slope)) if staged else 1.0
 
     def begin_at(self) -> Vector:
         """The predictions of w = 0."""
@@ -173,6 +173,11 @@ class SparseRun:
     def falls(self) -> float:
         """By how much theta falls from stage to stage."""
         return self.tuning.stage[not self.losses.constant]
+
+    def fallen(self, theta: float) -> float:
+        """The theta of the next stage: 1 also where only rounding is above it."""
+        theta /= self.falls
+        return theta if theta > 1 + 1e-9 else 1.0
 
     @property
     def at(self) -> Seen:
@@ -246,7 +251,7 @@ class SparseRun:
             patient = self._rounds <= self.tuning.rounds
             if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
                 return gap, value
-            self.theta, self._rounds = max(1.0, self.theta / self.falls), 0
+            self.theta, self._rounds = self.fallen(self.theta), 0
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
@@ -334,7 +339,8 @@ class SparseRun:
         for _ in range(tuning.trials):
             new = losses.along(seen.z, way, t)[0]
             change = new.value + penalty.value(new_w) - seen.value - before
-            if change <= tuning.armijo * t * promised + slack:
+            # what the model promises may overflow with v
+            if change <= tuning.armijo * t * promised + slack and change < math.inf:
                 break
             if t == 1:
                 steeper = self._secant(seen, new, way)
