@@ -339,8 +339,8 @@ class SparseRun:
         for _ in range(tuning.trials):
             new = losses.along(seen.z, way, t)[0]
             change = new.value + penalty.value(new_w) - seen.value - before
-            # what the model promises may overflow with v
-            if change <= tuning.armijo * t * promised + slack and change < math.inf:
+            # a promise that overflows is none
+            if change <= tuning.armijo * t * min(promised, 0.0) + slack:
                 break
             if t == 1:
                 steeper = self._secant(seen, new, way)
