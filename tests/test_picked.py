@@ -228,3 +228,15 @@ def test_predictions_that_moved_along_a_line_are_not_taken_for_a_certificate():
     found = run.point()
     assert isinstance(found, Certificate)
     assert found.primal == p.primal(best)
+
+
+@pytest.mark.parametrize("given", ["dense", "sparse"])
+def test_a_set_is_extended_while_it_is_not_much_larger_than_the_support(given):
+    X, y = sparse_data()
+    p = ERM(sp.csr_matrix(X) if given == "sparse" else X, y, "squared", "l1")
+    for roomy, extends in ((10**6, True), (1, False)):
+        both = (roomy, 2) if given == "dense" else (2, roomy)
+        tuning = Tuning(few_rows=0, tall=np.inf, first=5, more=2, roomy=both)
+        sets = [run.block.W.copy() for run in walk(p, tuning, ALPHAS[:7])]
+        extended = [not np.array_equal(W, np.sort(W)) for W in sets]  # a new set is in order
+        assert any(extended) == extends

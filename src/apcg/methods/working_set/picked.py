@@ -20,6 +20,8 @@ from .wide import WideRun
 class PickedRun(WideRun):
     """As `WideRun`, on columns as they are stored."""
 
+    picks = True
+
     @classmethod
     def after(cls, run: SparseRun, problem: ERM, target: Target) -> PickedRun:
         """To go on from where another run is, with another alpha."""

@@ -25,6 +25,9 @@ class WideRun(SparseRun):
     outside of it violates.
     """
 
+    #: whether the Gram matrix of a set is one of sparse columns, and dear
+    picks = False
+
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
@@ -106,7 +109,8 @@ class WideRun(SparseRun):
             if outside == 0:
                 return
             more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
-            few = self.turned and block.W.size + more <= self.tuning.roomy * max(support, least)
+            room = self.tuning.roomy[self.picks] * max(support, least)
+            few = self.turned and block.W.size + more <= room
             if few:
                 block.extend(_largest(score, min(more, d - block.W.size)))
                 self.cost += 0.5 * more / d
