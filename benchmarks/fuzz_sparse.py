@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from fuzz_problems import random_case
 
-from apcg import solve
+from apcg import path, solve
 from apcg.methods.base import unmet
 from apcg.methods.working_set import Tuning, WorkingSet
 
@@ -26,6 +26,7 @@ SHAPES = {
     "columns": WorkingSet(Tuning(few_rows=0, tall=np.inf)),
     "wide": WorkingSet(Tuning(few_rows=10**9, tall=np.inf)),
     "tall": WorkingSet(Tuning(tall=0.0, least_rows=20)),
+    "path": WorkingSet(Tuning(few_rows=0, tall=np.inf, first=5, more=2)),
     "auto": "auto",
 }
 
@@ -44,7 +45,12 @@ def one(seed, counts):
     tol, epochs = float(10 ** rng.uniform(-10, -2)), int(rng.choice([20, 500]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        r = solve(problem, SHAPES[shape], tol=tol, max_epochs=epochs, random_state=seed)
+        options = {"tol": tol, "max_epochs": epochs, "random_state": seed}
+        if shape == "path":
+            alphas = case.alpha * np.array([8.0, 4.0, 2.0, 1.0])
+            r = path(problem, alphas, SHAPES[shape], **options)[-1]
+        else:
+            r = solve(problem, SHAPES[shape], **options)
     counts[shape, r.status.code] += 1
     with np.errstate(over="ignore"):
         P, D, room = case.values(r.w, r.x, r.intercept, case.alpha)

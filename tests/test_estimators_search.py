@@ -176,6 +176,37 @@ def test_sparse_regression_agrees_with_scikit_learn(penalty, shape):
     assert ours.n_iter_path_.shape == ours.scores_.shape
 
 
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_it_chooses_the_C_of_LogisticRegressionCV(name, intercept):
+    """C is 1/(alpha n) with n of a fold. Solved well enough, since its default tolerance is not."""
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.model_selection import KFold
+
+    load = load_breast_cancer if name == "breast_cancer" else load_diabetes
+    X, y = load(return_X_y=True)
+    y = y if name == "breast_cancer" else (y > np.median(y)).astype(int)
+    n = len(y) - len(y) % 5  # so that all folds have the same n
+    X, y = scale(X[:n]), y[:n]
+    Cs = np.logspace(-2, -1, 3) if intercept else np.logspace(-3, 0, 7)
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that change from version to version
+        theirs = LogisticRegressionCV(
+            Cs=Cs, cv=folds, penalty="l1", solver="saga" if intercept else "liblinear",
+            fit_intercept=intercept, tol=1e-6, max_iter=10_000, random_state=0,
+            scoring="accuracy",
+        ).fit(X, y)  # fmt: skip
+    known = theirs.scores_
+    scores = np.reshape(next(iter(known.values())) if isinstance(known, dict) else known, (5, -1))
+    ours = APCGClassifierCV(
+        "logistic", penalty="l1", alphas=1 / (Cs * 0.8 * n), cv=folds, fit_intercept=intercept,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(ours.scores_, scores.T, rtol=1e-12)
+    assert 1 / (ours.alpha_ * 0.8 * n) == pytest.approx(np.ravel(theirs.C_)[0])
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error", "r2", "neg_max_error"])
 def test_sparse_scores_are_those_of_single_fits(weighted, scoring):

@@ -208,6 +208,8 @@ def test_stages_begin_below_the_largest_slope_and_end_at_one():
     assert thetas == sorted(thetas, reverse=True)
     assert thetas[-1] == 1
     assert len(set(thetas)) > 3
+    assert run.fallen(5 * run.falls) == pytest.approx(5)
+    assert run.fallen(run.falls * (1 + 1e-14)) == run.fallen(0.1) == 1  # a rounding is no stage
     warm = WIDE.start(p, Start(w=run.w), Target(), np.random.default_rng(0))
     warm.begin(Budget(1))
     assert warm.theta == 1

@@ -80,7 +80,7 @@ def test_a_newton_step_is_exact_on_its_support_or_brings_the_objective_down(name
         lasso.gram_sweeps(G, g, v, *p.parts, 1 + seed % 3, 0.0, 0.0, 0.0, 0.0)
         before, S = value(A, t, v, p), np.flatnonzero(p.free(v))
         room = np.empty((8, 8)), np.empty(8, np.intp), np.empty((4, 8))
-        how = lasso.gram_newton(G, g, v, *p.parts, *room)
+        how = lasso.gram_newton(G, g, v, *p.parts, *room, np.array([1 << 40]))
         assert value(A, t, v, p) <= before + 1e-12
         assert g == pytest.approx(A.T @ (t - A @ v), abs=1e-9)
         assert np.all((v >= p.lower) & (v <= p.upper))
@@ -98,7 +98,7 @@ def test_columns_that_are_alike_do_not_stop_a_newton_step():
     G, g = A.T @ A, A.T @ (t - A @ v)
     before = value(A, t, v, p)
     room = np.empty((16, 16)), np.empty(16, np.intp), np.empty((4, 16))
-    assert lasso.gram_newton(G, g, v, *p.parts, *room) > 0
+    assert lasso.gram_newton(G, g, v, *p.parts, *room, np.array([1 << 40])) > 0
     assert value(A, t, v, p) < before
 
 

@@ -64,7 +64,7 @@ def path(
     last: Solution | None = None
     run: Any = None
     for k in np.argsort(-alphas, kind="stable"):
-        found = _gone_on(problems[k], run, last, options)
+        found, run = _gone_on(problems[k], run, last, options)
         if found is None:
             # of K outputs the last answer is the start: nothing is looked ahead
             start = last if problem.K > 1 else _ahead(problems[k], seen, run)
@@ -80,22 +80,22 @@ def path(
 
 def _gone_on(
     problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
-) -> Solution | None:
-    """The answer of the run before, told this alpha, if one look is enough; else None.
+) -> tuple[Solution | None, Any]:
+    """The answer of the run before, told this alpha, if one look is enough, else None; and the run.
 
     That look is certified as any other. What is spared is the beginning of a run.
     """
     watched = {"callback", "check_every", "verbose", "time_limit"} & set(options)
     if last is None or watched or not _can_go_on(run, problem, last.w):
-        return None
+        return None, run
     begun, tol = time.perf_counter(), options.get("tol", 1e-6)
     passes = options.get("max_epochs", 1000)
-    run.turn(problem, Target(tol, passes))
+    run = run.turn(problem, Target(tol, passes))
     with np.errstate(all="ignore"):
         epochs = run.advance(Budget(passes)).passes
         found = certify_enough(problem, run.point(), tol)
     if not found.exact or (found.relative > tol and epochs < passes):
-        return None
+        return None, run
     code = "converged" if found.relative <= tol else "max_epochs"
     trace = Trace(*last.trace.columns)
     seconds = time.perf_counter() - begun
@@ -105,10 +105,11 @@ def _gone_on(
     )  # fmt: skip
     trace.notes = ["working_set: it goes on with the set of the alpha before"]
     status = Status.of(code, epochs, found.relative, tol)
-    return replace(
+    answer = replace(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
         epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
     )  # fmt: skip
+    return answer, run
 
 
 def _can_go_on(run: Any, problem: ERM, w: Vector | None = None) -> bool:

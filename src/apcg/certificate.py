@@ -42,14 +42,15 @@ def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Cert
 def certify_given(problem: ERM, point: Point) -> Certificate:
     """The exact certificate of a pair whose v was computed from that very x, and nothing else.
 
-    It spares a pass over the data to a method that has to make v of x in any case.
+    So was its z from that very w, if it is given. It spares passes over the data to a method that
+    has to make these in any case.
     """
     assert point.w is not None
     assert point.x is not None
     assert point.v is not None
     if problem.intercept and problem._imbalance(point.x) > 1:
         return certify(problem, point.bare())
-    z, b = _best_predictions(problem, Point(point.w, point.x, point.b))
+    z, b = _best_predictions(problem, point)
     found = _valued(problem, point.w, point.x, b, z, point.v, True)
     return found if found.dual > -math.inf else certify(problem, point.bare())
 

@@ -179,6 +179,11 @@ class Interval:
         """Whether there are no bounds."""
         return not (np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether it is a |w_j| + (b/2) w_j^2, the same for all features."""
+        return self.is_unbounded and self.a.size == self.b.size == 1
+
     @property
     def theta(self) -> np.ndarray:
         """The parameters as the kernels read them."""
@@ -210,6 +215,9 @@ class Interval:
     def value(self, w: Vector) -> float:
         if self.is_l2:
             return 0.5 * float(self.b[0]) * float(inner(w, w))
+        if self._plain:
+            total = float(self.a[0] * np.abs(w).sum())
+            return total + (0.5 * float(self.b[0] * inner(w, w)) if self.b[0] else 0.0)
         return float(self._terms[0].value(w))
 
     def prox(self, v: Vector, step: float) -> Vector:
@@ -221,7 +229,7 @@ class Interval:
     def excess(self, v: Vector) -> float:
         if self.strong_convexity > 0:  # g* is finite everywhere
             return 0.0
-        if self.is_unbounded and self.a.size == 1 and self.b.size == 1 and self.a[0] > 0:
+        if self._plain and self.a[0] > 0:
             return float(np.max(np.abs(v), initial=0.0) / self.a[0])
         bound = np.where((self.b == 0) & (self.upper == np.inf), v, 0.0)
         bound = np.maximum(bound, np.where((self.b == 0) & (self.lower == -np.inf), -v, 0.0))

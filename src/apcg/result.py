@@ -30,7 +30,6 @@ _WORDS = {
 }
 
 _MESSAGES = {
-    "converged": "converged after {epochs} epochs: {reached}.",
     "max_epochs": f"stopped at max_epochs {{after}}. Raise max_epochs or tol, or {_RESUME}.",
     "time_limit": f"stopped at the time limit {{after}}. Raise time_limit or tol, or {_RESUME}.",
     "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
@@ -58,9 +57,10 @@ class Status(str):
     @classmethod
     def of(cls, code: str, epochs: int, measure: float, target: float) -> Status:
         """The status of a run that ended after so many epochs, at this measure."""
+        if code == "converged":
+            return cls(code, f"converged after {epochs} epochs: {measure:.2e} <= {target:.2e}.")
         after = f"after {epochs} epochs, at {measure:.2e} (wanted {target:.2e})"
-        words = {"reached": f"{measure:.2e} <= {target:.2e}", "epochs": epochs, "after": after}
-        return cls(code, _MESSAGES[code].format(**words))
+        return cls(code, _MESSAGES[code].format(after=after))
 
     def with_advice(self, advice: str) -> Status:
         """The same with a sentence more."""

@@ -35,6 +35,17 @@ def scaled(
     squares: _Vector,
     product: _Vector,
 ) -> None: ...
+def gram_rows(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    place: _Places,
+    first: int,
+    bend: _Vector,
+    positions: _Places,
+    values: _Vector,
+    out: NDArray[np.float64],
+) -> None: ...
 
 class Set:
     def __init__(

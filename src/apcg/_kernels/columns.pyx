@@ -140,6 +140,43 @@ def scaled(const unsigned char[::1] entries, bint wide, const int64_t[::1] start
                           &root[0], <apcg_narrow *> &out[0], &starts[0], &squares[0], &product[0])
 
 
+def gram_rows(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+              const int64_t[::1] place, Py_ssize_t first, const double[::1] bend,
+              int64_t[::1] positions, double[::1] values, double[:, ::1] out):
+    """out_kl = sum_i bend_i A_ik A_il over the rows of a CSR matrix, for some columns k and l.
+
+    A column is at the position `place` says, if that is not negative; k are those from `first` on.
+    bend has an entry for each row; `positions` and `values` have room for each column.
+    """
+    cdef Py_ssize_t i, t, s, count, fresh, size = out.shape[1], n = indptr.shape[0] - 1
+    cdef int64_t l
+    cdef double x
+    cdef double *to
+    out[:, :] = 0.0
+    if out.shape[0] == 0 or size == 0:
+        return
+    with nogil:
+        for i in range(n):
+            count, fresh = 0, size  # new ones are kept at the other end
+            for t in range(indptr[i], indptr[i + 1]):
+                l = place[indices[t]]
+                if l < 0:
+                    continue
+                if l < first:
+                    positions[count], values[count] = l, data[t]
+                    count += 1
+                else:
+                    fresh -= 1
+                    positions[fresh], values[fresh] = l, data[t]
+            for s in range(fresh, size):
+                x = bend[i] * values[s]
+                to = &out[positions[s] - first, 0]
+                for t in range(count):
+                    to[positions[t]] += x * values[t]
+                for t in range(fresh, size):
+                    to[positions[t]] += x * values[t]
+
+
 cdef class Set:
     """Columns of a least squares problem: those that `ids` says, by position.
 

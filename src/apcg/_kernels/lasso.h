@@ -105,10 +105,11 @@ static inline double apcg_change(const double *G, ptrdiff_t size, const apcg_pen
  * Gives 0 if nothing moved, 1 after a whole step, 2 after one that was cut.
  *
  * U has room for a matrix, S and work for 1 and 4 vectors. A factor that fails is tried again with
- * more on its diagonal: columns may be alike. */
+ * more on its diagonal: columns may be alike. `failed` is the least number of columns of which one
+ * did; for as many it is not tried without. */
 APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double *restrict g,
                                         double *restrict w, const apcg_penalty *p, double *U,
-                                        ptrdiff_t *S, double *work) {
+                                        ptrdiff_t *S, double *work, ptrdiff_t *failed) {
     double *restrict pull = work, *restrict step = work + size, *restrict scale = work + 2 * size;
     double *restrict move = work + 3 * size;
     ptrdiff_t count = 0;
@@ -122,7 +123,7 @@ APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double 
         S[count++] = j;
     }
     if (count == 0) return 0;
-    double jitter = 0.0;
+    double jitter = count < *failed ? 0.0 : 1e-3;
     for (;;) {
         for (ptrdiff_t i = 0; i < count; i++) {
             const double *row = G + S[i] * size;
@@ -131,6 +132,7 @@ APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double 
             out[i] = 1.0 + jitter;
         }
         if (apcg_cholesky(U, count, 2.3e-16 * (double)count)) break;
+        if (jitter == 0.0) *failed = count;
         jitter = jitter > 0.0 ? 1e3 * jitter : 1e-3;
         if (!(jitter < 1e3)) return 0;
     }

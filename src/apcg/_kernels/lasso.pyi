@@ -28,6 +28,7 @@ def gram_newton(
     matrix: NDArray[np.float64],
     support: NDArray[np.intp],
     vectors: NDArray[np.float64],
+    failed: NDArray[np.intp],
 ) -> int: ...
 def group_sweeps(
     G: NDArray[np.float64],

@@ -22,7 +22,8 @@ cdef extern from "lasso.h" nogil:
                                  Py_ssize_t most, double target, double enough, double fine,
                                  double least, double *worst)
     int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
-                         const apcg_penalty *p, double *U, Py_ssize_t *S, double *work)
+                         const apcg_penalty *p, double *U, Py_ssize_t *S, double *work,
+                         Py_ssize_t *failed)
 
 
 cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
@@ -57,10 +58,12 @@ def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
 
 def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
                 const double[::1] b, const double[::1] lower, const double[::1] upper,
-                double[:, ::1] matrix, Py_ssize_t[::1] support, double[:, ::1] vectors):
+                double[:, ::1] matrix, Py_ssize_t[::1] support, double[:, ::1] vectors,
+                Py_ssize_t[::1] failed):
     """One Newton step on the support: 0 if nothing moved, 1 after a whole step, 2 if it was cut.
 
-    `matrix`, `support` and `vectors` (4 of them) are room to work in.
+    `matrix`, `support` and `vectors` (4 of them) are room to work in. `failed` has one number: the
+    least number of columns for which a factor has failed.
     """
     cdef apcg_penalty p = penalty(a, b, lower, upper)
     cdef int how
@@ -68,7 +71,7 @@ def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
         return 0
     with nogil:
         how = apcg_gram_newton(&G[0, 0], w.shape[0], &g[0], &w[0], &p, &matrix[0, 0], &support[0],
-                               &vectors[0, 0])
+                               &vectors[0, 0], &failed[0])
     return how
 
 

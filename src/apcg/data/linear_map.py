@@ -255,6 +255,15 @@ class Sparse(Stored):
         made.data, made.indices, made.indptr = self.arrays
         return made
 
+    def tdot(self, r: Vector) -> Vector:
+        check_length(r, self.n_rows, "r", columns=True)
+        if "wide" in self.__dict__ and r.ndim == 1:  # there are columns, so that zeros cost nothing
+            out, some = np.zeros(self.n_coordinates), np.flatnonzero(r)
+            if 4 * some.size <= self.n_rows:
+                self.wide.add(some, r[some], out)
+                return out
+        return super().tdot(r)
+
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
         check_length(weight, self.n_coordinates, "weight")
         out = np.zeros((self.n_rows, self.n_rows))
@@ -306,7 +315,9 @@ class Dense(Stored):
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
             return super().dot(x)
         check_length(x, self.n_coordinates, "x", columns=True)
-        return np.asarray(self.stored.T @ x if x.ndim == 2 else x @ self.stored)
+        if x.ndim == 2:  # by rows of x': BLAS takes 0.4 to 0.7 of the time for few outputs
+            return np.ascontiguousarray((x.T @ self.stored).T)
+        return np.asarray(x @ self.stored)
 
     def tdot(self, r: Vector) -> Vector:
         if self.data.dtype != np.float64:

@@ -38,7 +38,8 @@ class APCGClassifierCV(Search, Classifier):
     loss, penalty, l1_ratio, gamma, multi_class, fit_intercept, tol, max_epochs, method,
     class_weight, random_state, verbose : as in `APCGClassifier`
     alphas : int or array of floats, default=15
-        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios.
+        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios. An alpha is the same
+        in each fold, where C of LogisticRegressionCV is 1/(alpha n) with the n of that fold.
     cv : int, splitter or iterable, default=None
         The folds, as in scikit-learn; None is 5, stratified, or fewer if a class has
         fewer samples.

@@ -40,10 +40,11 @@ def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.G
     run: SparseRun | None = None
     for k in np.argsort(-grid, kind="stable"):
         at, target = problem.with_alpha(float(grid[k])), Target(tol, passes)
-        if run is None:
-            run = WorkingSet(alone=False).start(at, Start(), target, rng)
+        if run is None or not run.goes_on(at):
+            start = Start() if run is None else Start(w=run.w, b=run.b)
+            run = WorkingSet(alone=False).start(at, start, target, rng)
         else:
-            run.turn(at, target)
+            run = run.turn(at, target)
         with np.errstate(all="ignore"):
             spent[k] = run.advance(Budget(passes)).passes
         if run.relative > tol:

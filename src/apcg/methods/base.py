@@ -86,8 +86,9 @@ class Run(Protocol):
         was found. It returns a `Point` that may be better in some way (exact zeros, more digits),
         or None; the point is taken if its gap is as good.
 
-        For paths a run may have `turn(problem, target)`, which goes on with another alpha, and
-        `goes_on(problem, w)`: whether it can, because nothing else differs and it is at w.
+        For paths a run may have `turn(problem, target)`, which gives the run that goes on with
+        another alpha (itself, or one that is faster from there on), and `goes_on(problem, w)`:
+        whether it can, because nothing else differs and it is at w.
         """
 
 

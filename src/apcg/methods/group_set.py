@@ -37,6 +37,9 @@ from .working_set.tuning import Tuning
 
 #: conjugate gradients on the groups that are not zero, at most, and the share of the residual left
 _GRADIENTS, _RESIDUAL = 50, 1e-3
+#: with so many rows a column slopes say well enough which groups matter: all that violate are in a
+#: set, and there are no stages
+_TALL = 4.0
 
 
 def _knows(problem: ERM) -> bool:
@@ -128,6 +131,9 @@ class GroupRun(SparseRun):
         g, self._K = problem.g, problem.K
         self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
         super().__init__(problem, at, target, tuning)
+        self._tall = problem.n_samples >= _TALL * problem.d
+        if self._tall:
+            self.theta = 1.0
         self._block: Any = None
         self._chosen = np.empty(0, np.intp)
         self._columns = problem.samples.stored.tocsc() if self._sparse else None
@@ -254,10 +260,11 @@ class GroupRun(SparseRun):
             if not np.any(beyond > 1):
                 return
         outside = int(np.count_nonzero(score > 1)) - support
-        # so many columns that their Gram matrix costs no more than a few passes
-        few = min(self.tuning.first, math.sqrt(8 * self.problem.d * self._K))
+        # so many columns that their Gram matrix costs about as much as a pass
+        few = min(self.tuning.first, math.sqrt(2 * self.problem.d * self._K))
         least = max(1, int(few * count / self.problem.d))
-        size = min(max(2 * support, support + min(outside, max(support, least)), least), count)
+        most = outside if self._tall else max(support, least)
+        size = min(max(2 * support, support + min(outside, most), least), count)
         chosen = (
             np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
         )

@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..._kernels import columns
 from ..._validation import Index, Matrix, Vector
+from ...data.linear_map import Sparse
 from ...erm import ERM
 from ..rows import Rows
 
@@ -27,43 +29,31 @@ class Block(Protocol):
         """X_W step"""
 
 
-class Copied:
-    """A copy of the columns W, to which others can be added."""
+class Growing:
+    """Columns W of X whose Gram matrix can be kept, and grows with them."""
 
-    def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
-        self._problem, self._stored, self._d = problem, problem.samples.stored, problem.d
-        self.W, self.X = W, self._copy(W) if X is None else X
+    def __init__(self, problem: ERM, W: Index) -> None:
+        self._problem, self.W = problem, W
         self._kept: tuple[Matrix, Vector | None] | None = None
         self._bend = np.empty(0)
         #: what the last Gram matrix cost, in passes over X
         self.cost = 0.0
 
-    def _copy(self, W: Index) -> Matrix:
-        made = self._stored[:, W]
-        made = made.toarray() if hasattr(made, "toarray") else made
-        return np.asarray(made, dtype=np.float64)
-
-    def part(self, some: Index) -> Copied:
-        """Some of its columns, by their place in it."""
-        return Copied(self._problem, self.W[some], self.X[:, some])
-
     def extend(self, more: Index) -> None:
         """With more columns, and their part of a Gram matrix that is kept."""
-        new, old = self._copy(more), self.X
-        self.W, self.X = np.concatenate([self.W, more]), np.hstack([old, new])
+        m = self.W.size
+        self.W = np.concatenate([self.W, more])
+        self.join(more)
         if self._kept is None:
             return
-        G, mean = self._kept
-        bend, m = self._bend, G.shape[0]
-        cross, corner = (bend[:, None] * old).T @ new, (bend[:, None] * new).T @ new
+        (G, mean), bend = self._kept, self._bend
+        whole = np.empty((self.W.size,) * 2)
+        whole[:m, :m], whole[m:] = G, self.rows(m, bend)
         if mean is not None:
             total = float(bend.sum())
-            own = bend @ new / total
-            cross -= total * np.outer(mean, own)
-            corner -= total * np.outer(own, own)
-            mean = np.concatenate([mean, own])
-        whole = np.empty((m + more.size,) * 2)
-        whole[:m, :m], whole[:m, m:], whole[m:, :m], whole[m:, m:] = G, cross, cross.T, corner
+            mean = -self.slope(bend) / total
+            whole[m:] -= total * np.outer(mean[m:], mean)
+        whole[:m, m:] = whole[m:, :m].T
         self._kept = whole, mean
 
     def gram(
@@ -73,22 +63,101 @@ class Copied:
         self.cost = 0.0
         if kept and self._kept is not None:
             return self._kept
+        self.cost = 0.25 * self.W.size**2 / self._problem.d
+        bend = np.array(np.broadcast_to(bend, self._problem.n_samples))
+        made = self.made(bend, centred)
+        if kept:
+            self._kept, self._bend = made, bend
+        return made
+
+    def join(self, more: Index) -> None:
+        """Make ready what the new columns need; W has them already."""
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        """X_V' diag(bend) X_W, where V is W from `first` on."""
+        raise NotImplementedError
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        """As `gram`, made anew."""
+        raise NotImplementedError
+
+    def slope(self, slope: Vector) -> Vector:
+        """As in `Block`."""
+        raise NotImplementedError
+
+
+class Copied(Growing):
+    """The columns W, a dense copy unless they are all that there are."""
+
+    def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
+        super().__init__(problem, W)
+        if X is None:
+            whole = W.size == problem.d and np.array_equal(W, np.arange(W.size))
+            made = problem.samples.stored if whole else problem.samples.stored[:, W]
+            X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
+        self.X = X
+
+    def part(self, some: Index) -> Copied:
+        """Some of its columns, by their place in it."""
+        return Copied(self._problem, self.W[some], self.X[:, some])
+
+    def join(self, more: Index) -> None:
+        self.X = np.hstack([self.X, Copied(self._problem, more).X])
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         X, mean = self.X, None
         if centred:
             mean = bend @ X / float(bend.sum())
             X = X - mean
+        if bend.min() == bend.max():
+            return float(bend[0]) * (X.T @ X), mean
         A = np.sqrt(bend)[:, None] * X
-        self.cost = 0.25 * self.W.size**2 / self._d
-        made = A.T @ A, mean
-        if kept:
-            self._kept, self._bend = made, np.broadcast_to(bend, A.shape[:1])
-        return made
+        return A.T @ A, mean
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
 
     def slope(self, slope: Vector) -> Vector:
         return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
 
     def times(self, step: Vector) -> Vector:
         return np.asarray(self.X @ step)
+
+
+class Picked(Growing):
+    """Columns W of sparse data, as they are stored by columns and by rows, in float64."""
+
+    def __init__(self, problem: ERM, W: Index) -> None:
+        super().__init__(problem, W)
+        assert isinstance(problem.samples, Sparse)
+        self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
+        self._packed = self._samples.wide  # so that products with few columns are by these
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        G, mean = self.rows(0, bend), None
+        if centred:
+            total = float(bend.sum())
+            mean = -self.slope(bend) / total
+            G -= total * np.outer(mean, mean)
+        return G, mean
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        size = self.W.size
+        place, out = np.full(self._d, -1), np.empty((size - first, size))
+        place[self.W] = np.arange(size)
+        room = np.empty(size, np.int64), np.empty(size)
+        columns.gram_rows(*self._samples.arrays, place, first, bend, *room, out)
+        return out
+
+    def slope(self, slope: Vector) -> Vector:
+        out = np.empty(self._d)
+        self._packed.products(slope, out, self.W)
+        return -out[self.W]
+
+    def times(self, step: Vector) -> Vector:
+        out = np.zeros(self._n)
+        self._packed.add(self.W, step, out)
+        return out
 
 
 class Sliced:

@@ -20,6 +20,7 @@ from ...points import Certificate, Start
 from ..base import Target
 from .face import ColumnModel
 from .penalty import ScaledPenalty
+from .picked import PickedRun
 from .run import SparseRun
 from .tuning import Tuning
 
@@ -44,14 +45,17 @@ class ColumnsRun(SparseRun):
         self._model: _Fixed | None = None
         self._checked = False
 
-    def turn(self, problem: ERM, target: Target) -> None:
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
         """With the slopes of columns that may enter by the strong rule only."""
+        if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
+            return PickedRun.after(self, problem, target)
         before = self.penalty
         super().turn(problem, target)
         self._most = self.tuning.gradients[not self.losses.constant]
         self.kept = None
         if not self.penalty.bounded:
             self.kept = self._near(np.maximum(2 * self.penalty.a - before.a, 0.0))
+        return self
 
     @property
     def _packed(self) -> Packed:
@@ -78,6 +82,9 @@ class ColumnsRun(SparseRun):
         if self.slope.size == 0:
             self.slope = np.zeros(self.problem.d)
         self._pair = None
+        if not self.w.any():  # at the start: a path may never need the columns
+            super().descend()
+            return
         self._packed.products(-self.at.slope, self.slope, self.kept)
         d = self.problem.d
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
@@ -133,7 +140,7 @@ class ColumnsRun(SparseRun):
             self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty)
         )
         if self.theta > 1:
-            self.theta = max(1.0, self.theta / self.falls)
+            self.theta = self.fallen(self.theta)
             near = self.tuning.near * self.theta
             self.kept = self._near(near * self.penalty.a) if self.theta > 1 else None
             self.descend()

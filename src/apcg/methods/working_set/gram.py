@@ -17,11 +17,14 @@ from .tuning import Tuning
 
 
 class GramModel:
-    """M at v, which begins at w. G has both triangles."""
+    """M at v, which begins at w. G has both triangles; `sweeps` are between Newton's steps."""
 
-    def __init__(self, G: Matrix, slope: Vector, w: Vector, penalty: ScaledPenalty, tuning: Tuning):
+    def __init__(
+        self, G: Matrix, slope: Vector, w: Vector, penalty: ScaledPenalty, tuning: Tuning,
+        sweeps: int = 0,
+    ) -> None:  # fmt: skip
         self.G, self.g, self.v = G, slope.copy(), w.copy()
-        self._penalty, self._tuning = penalty, tuning
+        self._penalty, self._tuning, self._sweeps = penalty, tuning, sweeps or tuning.sweeps
 
     def solve(self, target: float, enough: float, fine: float, least: float) -> bool:
         """Until no v_j violates by over `target` and the gain to come is at most `enough`.
@@ -29,14 +32,18 @@ class GramModel:
         Or until these are at most `fine` and `least`. Whether it got there.
         """
         tuning, parts, size = self._tuning, self._penalty.parts, self.v.size
-        room = np.empty((size, size)), np.empty(size, np.intp), np.empty((4, size))
+        most = self._sweeps
         for _ in range(tuning.turns):
             sweeps, worst = lasso.gram_sweeps(
-                self.G, self.g, self.v, *parts, tuning.sweeps, target, enough, fine, least
+                self.G, self.g, self.v, *parts, most, target, enough, fine, least
             )
-            if sweeps < tuning.sweeps or worst == 0:
+            if sweeps < most or worst == 0:
                 return True
+            # a step moves v_j that is not zero, or has a_j = 0, so that none joins in the next ones
+            few = max(1, int(np.count_nonzero(self._penalty.free(self.v))))
+            room = np.empty((few, few)), np.empty(few, np.intp), np.empty((4, size))
+            failed = np.array([size + 1])
             for _ in range(tuning.newtons):
-                if lasso.gram_newton(self.G, self.g, self.v, *parts, *room) < 2:
+                if lasso.gram_newton(self.G, self.g, self.v, *parts, *room, failed) < 2:
                     break
         return False

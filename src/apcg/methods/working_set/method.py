@@ -46,7 +46,7 @@ class WorkingSet:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
         run = at.run
         if isinstance(run, SparseRun) and run.goes_on(problem, at.w):
-            run.turn(problem, target)
+            run = run.turn(problem, target)
         else:
             run = self._run(problem, at, target, rng)
         run.alone = self.alone

@@ -22,6 +22,8 @@ Wanted = tuple[float, float, float, float]
 
 #: below this relative gap a run that gets no further is at the end of double precision
 STALL = 1e-9
+#: slopes by a Gram matrix and by a pass over the data differ by rounding, relative to a_j
+NEAR = 1e-10
 
 
 class SparseRun:
@@ -51,6 +53,11 @@ class SparseRun:
         #: x with its v = A x/(lambda n), which was computed from that x alone
         self._pair: tuple[Vector, Vector] | None = None
         self._paired = False  # whether _dual is that x
+        #: slopes on the columns of a model that is P itself, as the model has them
+        self.near: Vector | None = None
+        self.turned = False  # whether it goes on from another alpha, and is nearly right
+        self._certified: Certificate | None = None  # of where it is, once it was computed
+        self._fresh = False  # whether the predictions were computed from w alone
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
         self._steeper: Vector | None = None
         self.stuck = False
@@ -78,14 +85,15 @@ class SparseRun:
         """Whether w is where it is."""
         return np.array_equal(w, self.w)
 
-    def turn(self, problem: ERM, target: Target) -> None:
-        """Go on with another alpha and the same data, from where it is."""
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        """The run that goes on with another alpha and the same data: this one, or a faster one."""
         self.problem, self._tol = problem, target.tol
         self._penalise(problem)
         self.theta = 1.0
         self._dual, self._pair, self._paired = None, None, False
         self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
-        self.cost, self._counted, self.stuck = 0.0, 0, False
+        self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
+        return self
 
     def _penalise(self, problem: ERM) -> None:
         self.penalty = ScaledPenalty.of(problem)
@@ -97,6 +105,9 @@ class SparseRun:
         first = self.cost
         if self.seen_at is None:
             self.begin(budget)
+        elif self.turned and self.losses.constant and budget.passes > 0:
+            # hardly any point is good enough for another alpha, so it is not looked at first
+            self.round(math.inf, self.at.value + self.penalty.value(self.w))
         while True:
             gap, value = self.gap()
             self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
@@ -119,11 +130,15 @@ class SparseRun:
 
     def point(self) -> Point | Certificate:
         """w, and a feasible x that goes with it; certified, if the v of x is known."""
-        w = self.w.copy()
         if self._paired and self._pair is not None:
-            x, v = self._pair
-            return certify_given(self.problem, Point(w, x, self.b, v=v))
-        return Point(w=w, x=self._dual, b=self.b)
+            return self._certified or self._certify()
+        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+
+    def _certify(self) -> Certificate:
+        assert self._pair is not None
+        x, v = self._pair
+        z = self.at.z if self._fresh and not self.problem.intercept else None
+        return certify_given(self.problem, Point(self.w.copy(), x, self.b, z, v))
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: compute anew what the run keeps."""
@@ -148,7 +163,7 @@ class SparseRun:
         self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
             staged = zero and not self.penalty.bounded
-            self.theta = max(1.0, self.penalty.most(self.slope) / self.falls) if staged else 1.0
+            self.theta = self.fallen(self.penalty.most(self.slope)) if staged else 1.0
 
     def begin_at(self) -> Vector:
         """The predictions of w = 0."""
@@ -158,6 +173,11 @@ class SparseRun:
     def falls(self) -> float:
         """By how much theta falls from stage to stage."""
         return self.tuning.stage[not self.losses.constant]
+
+    def fallen(self, theta: float) -> float:
+        """The theta of the next stage: 1 also where only rounding is above it."""
+        theta /= self.falls
+        return theta if theta > 1 + 1e-9 else 1.0
 
     @property
     def at(self) -> Seen:
@@ -177,6 +197,23 @@ class SparseRun:
             self.settle()
         self.descend()
 
+    def arrive_at(self, W: Index | slice, model: Any, mean: Vector | None, value: float) -> bool:
+        """To the minimiser of a model that is P itself: what is kept is computed from w alone.
+
+        False, and nothing has changed, if P is then not below `value`.
+        """
+        before = self.w[W], self.b, self.seen_at, self.slope, self._pair, self._fresh
+        if mean is not None:
+            self.b -= float(np.dot(mean, model.v - self.w[W]))
+        self.w[W], self.near = model.v, model.g
+        self.arrive(self.predict())
+        self.near, self._fresh = None, True
+        penalty = self.penalty.times(self.theta)
+        if self.at.value + penalty.value(self.w) <= value + 1e-14 * abs(value):
+            return True
+        self.w[W], self.b, self.seen_at, self.slope, self._pair, self._fresh = before
+        return False
+
     def settle(self) -> None:
         """To the best b."""
         self.seen_at, moved = self.losses.settle(self.at)
@@ -186,6 +223,23 @@ class SparseRun:
         """`slope` anew, by a pass over the data."""
         self.slope = -self.problem.samples.dot(self.at.slope)
         self.cost += 0.5
+
+    def descend_scaled(self, most: float) -> None:
+        """`slope` anew, of a dual point that is feasible if no |slope_j|/a_j is above `most`.
+
+        The pass that takes is all that a certificate of the point needs.
+        """
+        p, x, s = self.problem, self.losses.dual_of(self.at.slope), 1 / max(1.0, most)
+        if s < 1:
+            x *= s
+        v = p._combine(x)
+        self.slope, self._pair = v * (p.alpha / s), (x, v)
+        self.cost += 0.5
+
+    @property
+    def plain(self) -> bool:
+        """Whether the penalty is a_j |w_j| with all a_j > 0 and no bounds, maybe with squares."""
+        return not self.penalty.bounded and bool(self.penalty.a.min() > 0)
 
     # ---- the gap --------------------------------------------------------------------------------
 
@@ -197,17 +251,21 @@ class SparseRun:
             patient = self._rounds <= self.tuning.rounds
             if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
                 return gap, value
-            self.theta, self._rounds = max(1.0, self.theta / self.falls), 0
+            self.theta, self._rounds = self.fallen(self.theta), 0
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
         penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
-        value = self.at.value + penalty.value(self.w)
-        self._paired = False
+        self._paired, self._certified = False, None
         if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
             self._paired, x = True, self._pair[0]
+            if self._fresh and not self.problem.intercept:  # all that a certificate is made of
+                self._certified = self._certify()
+                return self._certified.gap, self._certified.primal
+            value = self.at.value + penalty.value(self.w)
             over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
             return value - losses.dual_value(x) + over, value
+        value = self.at.value + penalty.value(self.w)
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.slope / alpha
@@ -236,10 +294,11 @@ class SparseRun:
         That is a part of what they are now, or enough for the gap that is asked for. A dual point
         that violates by a share s of a_j is scaled by 1 + s, and D loses about s^2 P by that.
         """
-        tuning = self.tuning
-        first = float(on.violations(w, slope).max(initial=0.0))
-        share = tuning.enough * self._tol
+        tuning, share = self.tuning, self.tuning.enough * self._tol
         fine, least = (on.least * math.sqrt(share) or math.inf), share * abs(value)
+        if self.turned and self.losses.constant:
+            return 0.0, 0.0, fine, least
+        first = float(on.violations(w, slope).max(initial=0.0))
         if self.losses.constant:
             return tuning.exact * first, max(tuning.inner * gap, least), fine, least
         return tuning.forcing * first, math.inf, fine, least
@@ -280,7 +339,8 @@ class SparseRun:
         for _ in range(tuning.trials):
             new = losses.along(seen.z, way, t)[0]
             change = new.value + penalty.value(new_w) - seen.value - before
-            if change <= tuning.armijo * t * promised + slack:
+            # a promise that overflows is none
+            if change <= tuning.armijo * t * min(promised, 0.0) + slack:
                 break
             if t == 1:
                 steeper = self._secant(seen, new, way)
@@ -294,7 +354,7 @@ class SparseRun:
         self.floor = min(1.0, max(self.floor, tuning.least_floor))
         self.w[W] = new_w
         self.b += t * way_b
-        self.seen_at = new
+        self.seen_at, self._fresh = new, False
         if self.problem.intercept and not losses.constant:
             self.settle()
         return t

@@ -16,11 +16,8 @@ from ...points import Start
 from ..base import Budget, Target
 from .blocks import All
 from .gram import GramModel
-from .run import SparseRun
+from .run import NEAR, SparseRun
 from .tuning import Tuning
-
-#: slopes by a Gram matrix and by a pass over the data differ by rounding, relative to a_j
-_NEAR = 1e-10
 
 
 class TallRun(SparseRun):
@@ -36,7 +33,6 @@ class TallRun(SparseRun):
         self._kept: tuple[Matrix, Vector | None] | None = None
         self._whole = False  # the Gram matrix kept is one of all rows
         self._last = np.inf
-        self._near: Vector | None = None  # the slopes by a model
 
     def begin(self, budget: Budget) -> None:
         if self._cold and not self.losses.constant:
@@ -80,14 +76,15 @@ class TallRun(SparseRun):
             self.cost += self._block.cost
             self._whole = True
         G, mean = self._kept
-        model = GramModel(G, self.slope, self.w, self.penalty, tuning)
+        sweeps = tuning.whole_sweeps if constant else tuning.sweeps
+        model = GramModel(G, self.slope, self.w, self.penalty, tuning, sweeps)
         wanted = self.wanted(self.slope, self.w, self.penalty, gap, value)
         model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
         step = model.v - self.w
         if not step.any():
             return self._renew(fresh)
         if constant:
-            return self._arrive_at(model, value, mean)
+            return self.arrive_at(slice(None), model, mean, value)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         taken = self.move(slice(None), model.v, self._block.times(step) + way_b, way_b)
         self.cost += 0.5
@@ -99,30 +96,13 @@ class TallRun(SparseRun):
         self.cost += 0.5
         return True
 
-    def _arrive_at(self, model: GramModel, value: float, mean: Vector | None) -> bool:
-        """To the minimiser of P, by its Gram matrix: what is kept is then computed from w alone."""
-        before = self.w, self.b, self.at, self.slope, self._pair
-        if mean is not None:
-            self.b -= float(np.dot(mean, model.v - self.w))
-        self.w, self._near = model.v, model.g
-        self.arrive(self.predict())
-        if self.at.value + self.penalty.value(self.w) < value:
-            return True
-        self.w, self.b, self.seen_at, self.slope, self._pair = before
-        return False
-
     def descend(self) -> None:
         """`slope` anew, of a dual point that is feasible if the model has its slopes right."""
-        p, penalty, x, s = self.problem, self.penalty, self.losses.dual_of(self.at.slope), 1.0
-        if penalty.bounded or penalty.a.min() == 0:
+        if not self.plain:
             super().descend()
             return
-        if self._near is not None and not penalty.ridged:
-            s = 1 / max(1.0, penalty.most(self._near) * (1 + _NEAR))
-            x *= s
-        v = p._combine(x)
-        self.slope, self._near, self._pair = v * (p.alpha / s), None, (x, v)
-        self.cost += 0.5
+        near = None if self.penalty.ridged else self.near
+        self.descend_scaled(1.0 if near is None else self.penalty.most(near) * (1 + NEAR))
 
     def _renew(self, fresh: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""

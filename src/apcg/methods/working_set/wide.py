@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._validation import Index, Vector
@@ -11,7 +13,8 @@ from .. import costs
 from ..base import Target
 from .blocks import Copied
 from .gram import GramModel
-from .run import SparseRun
+from .penalty import ScaledPenalty
+from .run import NEAR, SparseRun
 from .tuning import Tuning
 
 
@@ -22,21 +25,17 @@ class WideRun(SparseRun):
     outside of it violates.
     """
 
+    #: whether the Gram matrix of a set is one of sparse columns, and dear
+    picks = False
+
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self._block: Copied | None = None
-        self._near = np.empty(0)  # the slopes on the set
+        self.block: Any = None
         self._size = 0
-        self._turned = False  # whether it goes on from another alpha, and its set is nearly right
-
-    def turn(self, problem: ERM, target: Target) -> None:
-        super().turn(problem, target)
-        self._turned = True
 
     def round(self, gap: float, value: float) -> bool:
         self._choose()
-        block = self._block
-        assert block is not None
+        block = self.block
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
         moved = False
         for k in range(steps):
@@ -46,7 +45,7 @@ class WideRun(SparseRun):
             moved = True
             if k + 1 < steps and self._nearly(block):
                 break
-        if moved:
+        if moved and not self.losses.constant:  # which has arrived
             self.descend()
         return moved or (not self.why and self.lifts())
 
@@ -62,7 +61,7 @@ class WideRun(SparseRun):
         step = gram + rates.cholesky_entry * columns**3 / 6
         return step > self.tuning.dual_passes * costs.dense_sweep(p)
 
-    def _nearly(self, block: Copied) -> bool:
+    def _nearly(self, block: Any) -> bool:
         """Whether the gap would do if no column outside the set violated."""
         penalty = self.penalty.times(self.theta)
         if penalty.bounded or penalty.a.min() == 0:
@@ -74,29 +73,28 @@ class WideRun(SparseRun):
         return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
 
     def predict(self) -> Vector:
+        if self.block is not None:  # it has the support
+            return np.asarray(self.block.times(self.w[self.block.W]) + self.b)
         return np.asarray(self.problem.samples.tdot(self.w) + self.b)
 
     def descend(self) -> None:
-        """`slope` anew, of a dual point that is feasible unless a column outside the set violates.
-
-        The pass that takes is all that a certificate of the point needs.
-        """
-        p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
-        plain = self.theta == 1 and not penalty.bounded and penalty.a.min() > 0
-        if plain and not penalty.ridged and self._block is not None:
-            near = self._block.slope(self.at.slope)
-            most = penalty.on(self._block.W).most(near)
-            s = 1 / max(1.0, most * (1 + self.slack))
-            x *= s
-        v = p._combine(x)
-        self.slope = v * (p.alpha / s)
-        self._pair = (x, v) if plain else None
-        self.cost += 0.5
+        """`slope` anew, of a dual point that is feasible if no column outside the set violates."""
+        if not self.plain or self.theta > 1:
+            self._pair = None
+            super().descend()
+            return
+        most, on = 1.0, self.penalty
+        if self.block is not None and not on.ridged:
+            near, spare = self.near, NEAR
+            if near is None or self._tol < 1e4 * NEAR:
+                near, spare = self.block.slope(self.at.slope), self.slack
+            most = on.on(self.block.W).most(near) * (1 + spare)
+        self.descend_scaled(most)
 
     def _choose(self) -> None:
         """The support and the columns nearest to entering it; the same set if it will do."""
-        penalty, d, block = self.penalty.times(self.theta), self.problem.d, self._block
-        if block is not None and block.W.size == d:
+        penalty, d, block = self.penalty.times(self.theta), self.problem.d, self.block
+        if block is not None and (block.W.size == d or self._serves(penalty)):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.abs(self.slope) / penalty.a
@@ -106,12 +104,13 @@ class WideRun(SparseRun):
         support, least = int(np.count_nonzero(inside)), self.tuning.first
         score[inside] = np.inf
         if block is not None:
-            score[block.W] = 0.0
+            score[block.W] = -1.0  # below any outside, so that none enters twice
             outside = int(np.count_nonzero(score > 1))
             if outside == 0:
                 return
             more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
-            few = self._turned and block.W.size + more <= self.tuning.roomy * max(support, least)
+            room = self.tuning.roomy[self.picks] * max(support, least)
+            few = self.turned and block.W.size + more <= room
             if few:
                 block.extend(_largest(score, min(more, d - block.W.size)))
                 self.cost += 0.5 * more / d
@@ -121,10 +120,22 @@ class WideRun(SparseRun):
         outside = int(np.count_nonzero(score > 1)) - support
         size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
         self._size = size
-        self._block = Copied(self.problem, np.arange(d) if size == d else _largest(score, size))
+        self.block = self.pick(np.arange(d) if size == d else _largest(score, size))
         self.cost += 0.5 * size / d
 
-    def step(self, block: Copied, slope: Vector, gap: float, value: float) -> bool:
+    def _serves(self, penalty: ScaledPenalty) -> bool:
+        """Whether no column outside the set violates; the support is always in it."""
+        if penalty.bounded:
+            return False
+        outside = np.abs(self.slope) > penalty.a
+        outside[self.block.W] = False
+        return not outside.any()
+
+    def pick(self, W: Index) -> Any:
+        """A block of the columns W that can be extended."""
+        return Copied(self.problem, W)
+
+    def step(self, block: Any, slope: Vector, gap: float, value: float) -> bool:
         """Minimise a model over the columns of the set, and go there as far as P falls."""
         constant = self.losses.constant
         if not constant:
@@ -137,11 +148,14 @@ class WideRun(SparseRun):
         self.cost += block.cost
         penalty = self.penalty.times(self.theta).on(W)
         w = self.w[W]
-        model = GramModel(G, slope, w, penalty, self.tuning)
+        sweeps = self.tuning.warm_sweeps if self.turned else self.tuning.sweeps
+        model = GramModel(G, slope, w, penalty, self.tuning, sweeps)
         model.solve(*self.wanted(slope, w, penalty, gap, value))
         step = model.v - w
         if not step.any():
             return False
+        if constant:
+            return self.arrive_at(W, model, mean, value)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         return self.move(W, model.v, block.times(step) + way_b, way_b) > 0
 
