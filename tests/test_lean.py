@@ -11,6 +11,7 @@ from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
 from apcg.certificate import certify
+from apcg.methods import lean
 from apcg.methods.base import Budget
 from apcg.methods.lean import SURE, Lean, PlainSweeps
 from apcg.methods.lean_momentum import Momentum
@@ -278,6 +279,45 @@ def test_mu_of_the_first_sweep_with_momentum(loss, rate, mu):
     run._maybe_accelerate()
     assert isinstance(run.sweeps, Momentum)
     assert run.mu == pytest.approx(max(mu, run.setup.problem.mu))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
+@pytest.mark.parametrize("without", [("momentum",), ("momentum", "shrinking")])
+def test_short_sweeps_come_in_bursts(loss, without):
+    """Each is a sweep: its own estimate, its own order, all its rows."""
+    p = problem(loss)
+    run = start(p, tolerance(p), without=without)
+    assert not run._is_short()  # of all rows it would be 8 passes
+    run.keep = run.keep[: run.keep.size // lean.BURST]
+    assert run._is_short()
+    kept = run.keep.size
+    run._burst()
+    assert len(run.estimates) == run._swept == run._since_look == lean.BURST
+    assert run.estimates[-1] == run.tally.est / p.n
+    assert run.estimates[-1] < run.estimates[0] / 2
+    assert run._steps <= 1
+    if "shrinking" in without:
+        assert run.keep.size == kept
+        assert run._steps > 0.5
+    run._open()
+    found, _ = drive(p, run)
+    assert found.relative <= tolerance(p)
+
+
+def test_bursts_are_for_few_rows_without_intercept(monkeypatch):
+    def few(p, **options):
+        run = start(p, 1e-12, **options)
+        run.advance(Budget(3, sweeps=3))
+        run.keep = run.setup.all[: run.setup.all.size // lean.BURST]
+        return run
+
+    p = problem("hinge")
+    assert few(p)._is_short()
+    assert not few(p, tuning=MOMENTUM_AT_ONCE)._is_short()
+    free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
+    assert not few(free)._is_short()  # its centre moves after every sweep
+    monkeypatch.setattr(lean, "SHORT", 1)
+    assert not few(p)._is_short()
 
 
 def rows_in_common(common, n=2000, seed=27):

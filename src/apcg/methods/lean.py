@@ -53,6 +53,9 @@ FREE_LOOKS, MOST_WAIT = 8, 255
 SURE = 0.9
 #: P is guessed again after so many passes: over few rows a sweep takes less time than a guess.
 GUESS_AFTER = 0.5
+#: A sweep of fewer numbers than this takes less time than the Python around it: so many of them
+#: are made in a row (decision 7).
+SHORT, BURST = 10_000, 8
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -192,7 +195,7 @@ class LeanRun:
         while not looked and passes < budget.passes and self._swept < last:
             if self.keep.size == 0:
                 self._open()
-            whole = self._sweep(budget)
+            whole = self._burst() if self._is_short() else self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
             self._passed += more
@@ -275,18 +278,42 @@ class LeanRun:
                 whole = False
                 break
         self._drop(~keep[keep < 0])
-        if whole and "shrinking" not in self.without:
-            tally.end()
-        else:
-            tally.open()
+        self._note(whole)
         before = self.sweeps.b
         self.sweeps.after()
         self._moves = (self._moves[1], self.sweeps.b - before)
+        return whole
+
+    def _note(self, whole: bool = True) -> None:
+        """After a sweep: its thresholds and its estimate."""
+        if whole and "shrinking" not in self.without:
+            self.tally.end()
+        else:
+            self.tally.open()
         self._since_look += 1
         self._swept += 1
         if whole:
-            self.estimates.append(tally.est / setup.problem.n)
-        return whole
+            self.estimates.append(self.tally.est / self.setup.problem.n)
+
+    def _is_short(self) -> bool:
+        """Whether few rows are left, and a sweep over them takes next to no time."""
+        setup, rows = self.setup, self.keep.size
+        if not isinstance(self.sweeps, PlainSweeps) or setup.constant:
+            return False
+        return BURST * rows <= setup.all.size and setup.work * rows <= SHORT * setup.all.size
+
+    def _burst(self) -> bool:
+        """Some sweeps in a row, each in an order of its own; rows are dropped after the last."""
+        count = self.keep.size
+        orders = self.rng.permuted(np.tile(self.keep, (BURST, 1)), axis=1)
+        block = np.array([0]), np.array([count])
+        for order in orders:
+            self.tally.begin()
+            self.sweeps.call(order, self.tally, block)
+            self._note()
+        last = orders[-1]
+        self._drop(~last[last < 0])
+        return True
 
     def _drop(self, rows: Index) -> None:
         if rows.size:
