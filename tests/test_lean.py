@@ -339,9 +339,42 @@ def test_blocks_are_shorter_where_neighbours_are_alike(dense):
         assert setup.block(64 * 64, False) == 1
         assert setup.block(64, True) == 1  # too few for blocks
         assert setup.block(64 * 64, True, parts=2) == length // 2
-    sign = np.where(np.arange(y.size) % 2, 1.0, -1.0)  # of either sign they are as much alike
-    setup = start(ERM(X * sign[:, None], y, "squared_hinge", alpha=1e-3), 1e-6).setup
-    assert setup.block(64 * 64, True) == 2
+    sign = np.where(np.random.default_rng(0).random(y.size) < 0.5, 1.0, -1.0)[:, None]
+    setup = start(ERM(X * sign, y, "squared_hinge", alpha=1e-3), 1e-6).setup
+    assert setup.block(64 * 64, True) == 2  # of either sign they are as much alike
+
+
+def test_blocks_of_rows_whose_columns_are_out_of_order():
+    X, y = rows_in_common(0.1)
+    X.indices, X.data = X.indices[::-1].copy(), X.data[::-1].copy()  # X has two numbers a row
+    assert np.all(X.indices[::2] > X.indices[1::2])
+    setup = start(ERM(X, y, "squared_hinge", alpha=1e-3), 1e-6).setup
+    assert setup.block(64 * 64, True) == 5
+
+
+def test_a_few_rows_are_all_taken_in_random_order():
+    """Many short samples, few of them left: one block, and all rows in it."""
+    X, y = data("hinge", n=3000, d=15, seed=26)
+    run = start(ERM(X, y, "hinge", alpha=1e-3), 1e-7)
+    keep = np.arange(5, 905)
+    listed, (begin, end) = run.sweeps.schedule(keep, np.random.default_rng(0))
+    assert sorted(listed) == list(keep)
+    assert list(listed) != list(keep)
+    assert (list(begin), list(end)) == ([0], [900])
+
+
+def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
+    """Over few rows a sweep takes less time than a guess: half a pass is between two of them."""
+    run, guesses = start(problem("hinge"), 1e-9, without=("momentum",)), []
+    monkeypatch.setattr(run, "_guess_primal", lambda est: guesses.append(run._steps) or guess(est))
+    guess = type(run)._guess_primal.__get__(run)
+    run.advance(Budget(1, sweeps=1))
+    run.keep = run.keep[: run.keep.size // 10]
+    for _ in range(8):
+        run.advance(Budget(1, sweeps=1))
+        assert run.estimate is None or run.estimate > 0
+    assert 2 <= len(guesses)
+    assert np.all(np.diff(guesses) >= lean.GUESS_AFTER)
 
 
 def test_blocks_do_not_cost_sweeps():

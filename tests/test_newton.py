@@ -378,7 +378,7 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
     def first_w():
         made = Newton(Tuning()).start(p, Start(), Target(1e-6), np.random.default_rng(seed))
         made._hessian.draw(made._rng)
-        held = made._hessian.held_out
+        held = made._hessian.held_out()
         assert 0.3 < held.n / made._hessian.sample.n < 0.7
         assert held.weights.sum() == pytest.approx(6000, rel=0.2)  # P on them is P, about
         return made._on_sample(Budget(1000))
@@ -410,6 +410,7 @@ def test_rows_of_weight_zero_are_not_in_the_sample():
     hessian = Hessian(rows, SMALL)
     hessian.draw(np.random.default_rng(0))
     assert hessian.sample.weights.min() > 0
+    assert hessian.held_out().weights.min() > 0
 
 
 def test_a_poor_sample_is_left_for_a_factor_of_all_rows():

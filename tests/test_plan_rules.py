@@ -76,12 +76,28 @@ def test_few_sweeps_where_lambda_is_large():
     assert Auto(without=("dual",)).first(easy(1e-2), Start())[0].name == "newton"
     names = [Auto().first(easy(3e-4), Start(), tol)[0].name for tol in (1e-1, 1e-9)]
     assert names == ["dual", "newton"]  # each digit takes a sweep more
+    assert solve(easy(3e-4), tol=1e-9, random_state=0).trace.notes[0].startswith("newton")
+    free = easy(1e-2, intercept=True)
+    assert [Auto().first(free, Start(), tol)[0].name for tol in (1e-3, 1e-6)] == ["dual", "newton"]
+    rows = easy(1e-2)
+    squared = ERM(rows.samples.stored, rows.y, "squared", alpha=1e-2)
+    assert first(squared) == "newton"  # one factor
+
+
+def test_dense_rows_have_their_own_prices():
+    sparse = easy(1e-2, density=1.0)
+    dense = ERM(sparse.samples.stored.toarray(), sparse.y, "logistic", alpha=1e-2)
+    assert costs.easy_sweeps(dense, 1e-3) < costs.easy_sweeps(sparse, 1e-3)
+    assert costs.newton(dense, 1e-3) < costs.newton(sparse, 1e-3)
+    assert costs.gram_entries(dense) == costs.gram_entries(sparse)
 
 
 def test_what_an_easy_problem_costs():
     p, tol = easy(1e-2), 1e-3
     assert costs.easy_sweeps(p, 1e-6) > costs.easy_sweeps(p, tol) < costs.newton(p, tol)
     assert costs.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
+    assert costs.easy_sweeps(easy(1 / 11_000), tol) < math.inf  # r = 1/(4 alpha n) < 1
+    assert costs.easy_sweeps(easy(1 / 13_000), tol) == math.inf
     assert costs.easy_sweeps(p, tol) < costs.easy_sweeps(easy(1e-3), tol)
     resting = costs.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
     assert resting == pytest.approx(costs.RESTING * costs.easy_sweeps(p, tol))

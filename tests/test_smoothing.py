@@ -173,3 +173,6 @@ def test_rows_that_crossed_a_kink_are_taken():
     np.testing.assert_array_equal(run._z, good.z)
     near = np.flatnonzero(np.abs(1 - p.y * good.z) <= run._width)
     assert free == set(near) | set(crossed)
+    run.advance(Budget(10_000))
+    run.seen(certify(p, Point(w=good.w - 3 * np.eye(p.d)[1])))
+    assert set(crossed) <= set(run._interior._free)  # once is enough

@@ -227,8 +227,9 @@ def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
 
 def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
                Py_ssize_t d, const Py_ssize_t[::1] rows, double[::1] out):
-    """out_k = <row i, row i + 1> with i = rows_k; of sparse rows whose columns are sorted."""
+    """out_k = <row i, row i + 1> with i = rows_k; False if columns of a row are out of order."""
     cdef Py_ssize_t i, k, p, q, last, end
+    cdef bint sorted = True
     cdef double s
     with nogil:
         for k in range(rows.shape[0]):
@@ -236,17 +237,23 @@ def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_
             if indptr.shape[0] == 0:
                 for p in range(i * d, (i + 1) * d):
                     s += <double> data[p] * data[p + d]
-            else:
-                p, last, end = indptr[i], indptr[i + 1], indptr[i + 2]
-                q = last
-                while p < last and q < end:
-                    if indices[p] == indices[q]:
-                        s += <double> data[p] * data[q]
-                    if indices[p] <= indices[q]:
-                        p += 1
-                    else:
-                        q += 1
+                out[k] = s
+                continue
+            p, last, end = indptr[i], indptr[i + 1], indptr[i + 2]
+            q = last
+            if p < last < end:
+                sorted = rising(&indices[p], last - p) and rising(&indices[last], end - last)
+            if not sorted:
+                break
+            while p < last and q < end:
+                if indices[p] == indices[q]:
+                    s += <double> data[p] * data[q]
+                if indices[p] <= indices[q]:
+                    p += 1
+                else:
+                    q += 1
             out[k] = s
+    return sorted
 
 
 def inner(const double[::1] v, const double[::1] w):

@@ -41,13 +41,13 @@ class Tuning:
     #: the sample is solved until a step promises less than this part of P, for 10 rows a feature,
     #: and less for more rows: its optimum is not ours (0.1 takes 1.07 times as long)
     rough: float = 0.02
-    #: steps on the sample: it may be separable, and its optimum far out; but only so many if its
-    #: factor costs more than so many passes over all rows, for a step on those is then as cheap
-    #: (8,000 images of 400 pixels: 0.91 of the time; one-hot rows, 300 features: as long)
+    #: steps on the sample: it may be separable, and its optimum far out. The second number is for a
+    #: sample whose factor costs more than `dear` passes over all rows: a step on these is then as
+    #: cheap (8,000 images of 400 pixels: 0.91 of the time; one-hot rows, 300 features: as long)
     sample_steps: tuple[int, int] = (12, 2)
     dear: float = 3.0
-    #: or until P rises on so many other rows, for each of the sample: with a tiny lambda that is
-    #: separable, and its optimum is not for others (decision 8: one-hot data, 75 ms, then 22)
+    #: P is also watched on other rows, so many for each of the sample, and the steps end when it
+    #: rises there: with a tiny lambda the optimum of the sample is not for others (decision 8)
     held_out: float = 0.5
     #: conjugate gradients stop at this part of the first residual, in the preconditioner's norm
     #: (0.01 takes 1.06 times as long; 0.03 to 0.3: flat)
@@ -107,8 +107,7 @@ class Hessian:
         self._factored: Vector | None = None  # phi'' of all rows in the factor; None: the sample's
         self._exact = False
         self.sample: Rows | None = None
-        #: rows that are not in the sample, to see whether what is learnt there holds elsewhere
-        self.held_out: Rows | None = None
+        self._held_out: tuple[Index, float] = np.empty(0, dtype=np.intp), 1.0
         self.cost = 0.0
 
     @property
@@ -148,9 +147,14 @@ class Hessian:
         index = np.flatnonzero(draw < chance)
         self.sample = rows.sample(index, chance[index])
         share = tuning.held_out * size / n
-        others = np.flatnonzero((draw >= chance) & (draw < chance + share))
-        self.held_out = rows.sample(others, np.full(others.size, share))
+        others = (draw >= chance) & (draw < chance + share) & (chance > 0)
+        self._held_out = np.flatnonzero(others), share
         self._sample = index, 1 / chance[index]
+
+    def held_out(self) -> Rows:
+        """Other rows than the sample's, to see whether what is learnt there holds elsewhere."""
+        index, share = self._held_out
+        return self._rows.sample(index, np.full(index.size, share))
 
     @property
     def sample_steps(self) -> int:

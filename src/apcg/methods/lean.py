@@ -404,6 +404,6 @@ class LeanRun:
         wanted = self._wanted()  # 0 if P is
         left = math.log(est / wanted) / c if c > 0 and wanted > 0 else math.inf
         if left > t.patience:
-            least = t.first_mu_logistic if self.setup.logistic else t.first_mu[0]
-            mu = min(max(c / 2, least), t.first_mu[1])
+            low, high = t.first_mu
+            mu = 1.0 if self.setup.logistic else min(max(c / 2, low), high)
             self.sweeps = Momentum(self.setup, self.without, self.sweeps.state, mu)

@@ -30,7 +30,7 @@ class Tuning:
     #: ... but at most `fresh` over the mean cosine of neighbours: further rows would only
     #: repeat what is common to them (decision 7; 0.35 and 1 take 1.1 times as long on some text)
     fresh: float = 0.5
-    #: so many pairs of neighbours tell that cosine: 0.02 from 0.04
+    #: pairs of neighbours for that mean: enough to tell 0.02 from 0.04
     pairs: int = 100
     #: the same where n >= `tall` d, where the order within blocks is random too: the same order in
     #: each sweep takes 1.6 times as many on covtype, and blocks of 8 twice the time of a sweep
@@ -56,12 +56,11 @@ class Tuning:
     patience: float = 8.0
     #: ... seen first after this sweep, from the rate since the middle of the run
     earliest: int = 4
-    #: mu-hat starts at half the rate, in these bounds
+    #: mu-hat starts at half the rate, in these bounds; at 1 for logistic rows, which have no rate
+    #: yet if they start next to 0 (lambda = 1e-8 to 1e-6, with these bounds and with 1: news20 3.7 and
+    #: 1.3 s, rcv1 0.41 and 0.25, another text 0.31 and 0.19; 1e-6 and 1e-7 as long; the hinge loss
+    #: at 1e-8 takes 1.2 times as long with 1)
     first_mu: tuple[float, float] = (1 / 16, 1.0)
-    #: logistic: at least this, since rows that start next to 0 have no rate yet (lambda = 1e-8 to
-    #: 1e-6, with 1/16 and with this: news20 3.7 and 1.3 s, rcv1 0.41 and 0.25, another text 0.31
-    #: and 0.19; 1e-6 and 1e-7 as long; the hinge loss at 1e-8 takes 1.2 times as long with 1)
-    first_mu_logistic: float = 1.0
     #: with an intercept mu-hat stays above this: its centre moves at its own pace, which is not the
     #: rate that mu-hat follows (6 sparse hinge problems, 150 x 400: 103 to 395 passes; with 1e-2 66
     #: to 153, with 1e-4 72 to 1,000, without 4 not in 1,000; rcv1, 18 runs: with 1e-2 1.3 times the
@@ -258,10 +257,12 @@ class Setup:
 
     @cached_property
     def _longest_block(self) -> int:
-        """So many consecutive rows are not too much alike."""
+        """The most consecutive rows that are not too much alike."""
         t, p = self.tuning, self.problem
         rows = np.linspace(0, p.n_samples - 2, t.pairs).astype(np.intp)
         products = np.empty(t.pairs)
-        matrix.neighbours(*self.arrays, p.d, rows, products)
+        if not matrix.neighbours(*self.arrays, p.d, rows, products):  # columns are out of order
+            X = p.samples.stored
+            products = X[rows].multiply(X[rows + 1]).sum(axis=1)
         common, square = float(np.mean(np.abs(products))), float(np.mean(p._squared_norms[rows]))
         return max(1, round(min(t.block, t.fresh * square / common))) if common > 0 else t.block

@@ -160,14 +160,15 @@ class NewtonRun:
 
     def _on_sample(self, budget: Budget) -> Vector:
         """A few steps of Newton's method from w = 0 on the sample alone, with its best b."""
-        tuning, sample, others = self._tuning, self._hessian.sample, self._hessian.held_out
+        tuning, sample = self._tuning, self._hessian.sample
         rows = sample or self._rows
         at = rows.at(np.zeros(rows.size), np.zeros(rows.n))
         if self._free:
             at = self._best_intercept(rows, at)
-        if sample is None or others is None:
+        if sample is None:
             return at.w
-        w, least = at.w, math.inf
+        others = self._hessian.held_out()
+        w, least = at.w, others.value(at.w)
         rough = tuning.rough * min(1.0, rows.size * tuning.rows_per_feature / rows.n)
         for _ in range(self._hessian.sample_steps):
             if budget.expired:

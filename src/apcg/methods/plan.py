@@ -137,6 +137,8 @@ class Auto:
             return False
         if problem.loss.eta == problem.loss.gamma:  # the squared loss: one factor
             return False
+        if problem.intercept and tol < self.tuning.easy_free:
+            return False
         return costs.easy_sweeps(problem, tol) < costs.newton(problem, tol)
 
     def _in_span(self, problem: ERM, smooth: bool) -> Method:
@@ -221,7 +223,7 @@ class PlanRun:
         while True:
             stretch = budget.passes - spent
             sweeps = None
-            if hasattr(type(self._run), "estimate"):  # of the run itself it would be computed
+            if hasattr(type(self._run), "estimate"):  # asking the run would compute it
                 stretch = min(stretch, max(2, self._passes // 4))
                 sweeps = 8  # of few rows a pass is many sweeps
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))

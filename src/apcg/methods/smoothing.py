@@ -134,7 +134,7 @@ class SmoothingRun:
     def seen(self, certificate: Certificate) -> None:
         """Go on to the next gamma, to the interior points, or to more rows.
 
-        Rows are chosen at the best point that was seen: one that a wrong choice led to is far away.
+        Rows are chosen at the best point seen: a wrong choice of rows leads far away.
         """
         if certificate.relative <= self._least:
             self._least, self._z = certificate.relative, certificate.z

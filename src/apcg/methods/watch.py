@@ -34,6 +34,9 @@ class PlanTuning:
     tall: float = 10.0
     #: ... and at most so many features: a factor of more takes longer than dual sweeps do.
     widest: int = 2000
+    #: A large lambda begins in the dual where few sweeps are predicted; with an intercept only for
+    #: a tolerance of at least this: to 1e-6 it takes two to five times as many (decision 3).
+    easy_free: float = 1e-4
     #: Squared loss: at once if one Gram matrix costs at most so many passes.
     gram: float = 30.0
 
