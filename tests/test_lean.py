@@ -373,7 +373,7 @@ def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
     for _ in range(8):
         run.advance(Budget(1, sweeps=1))
         assert run.estimate is None or run.estimate > 0
-    assert 2 <= len(guesses)
+    assert len(guesses) >= 2
     assert np.all(np.diff(guesses) >= lean.GUESS_AFTER)
 
 

@@ -57,9 +57,9 @@ class Tuning:
     #: ... seen first after this sweep, from the rate since the middle of the run
     earliest: int = 4
     #: mu-hat starts at half the rate, in these bounds; at 1 for logistic rows, which have no rate
-    #: yet if they start next to 0 (lambda = 1e-8 to 1e-6, with these bounds and with 1: news20 3.7 and
-    #: 1.3 s, rcv1 0.41 and 0.25, another text 0.31 and 0.19; 1e-6 and 1e-7 as long; the hinge loss
-    #: at 1e-8 takes 1.2 times as long with 1)
+    #: yet if they start next to 0 (lambda = 1e-8 to 1e-6, with these bounds and with 1: news20 3.7
+    #: and 1.3 s, rcv1 0.41 and 0.25, another text 0.31 and 0.19; 1e-6 and 1e-7 as long; the hinge
+    #: loss at 1e-8 takes 1.2 times as long with 1)
     first_mu: tuple[float, float] = (1 / 16, 1.0)
     #: with an intercept mu-hat stays above this: its centre moves at its own pace, which is not the
     #: rate that mu-hat follows (6 sparse hinge problems, 150 x 400: 103 to 395 passes; with 1e-2 66
