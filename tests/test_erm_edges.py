@@ -109,9 +109,7 @@ def test_the_answer_is_certified_exactly_however_it_ended():
     for method in ("apcg", "sdca", "auto"):
         r = solve(p, method, x0=np.full(50, 1e15), tol=0.0, max_epochs=30, random_state=0)
         assert (r.primal, r.dual) == (p.primal(r.w), p.dual(r.x))
-        assert r.gap == pytest.approx(
-            r.primal - r.dual, abs=1e-14
-        )  # 0 if it is below by a rounding
+        assert r.gap == pytest.approx(r.primal - r.dual, abs=1e-14)  # 0 if rounding is all
         assert r.gap >= 0
 
 
