@@ -67,6 +67,8 @@ class Tuning:
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
+    #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix
+    few_columns: int = 500
     #: a sample has so many rows for each column, this share of all, and so many at least
     rows_per_feature: float = 10.0
     share: float = 0.05
