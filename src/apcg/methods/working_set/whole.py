@@ -16,6 +16,8 @@ more by a bound of what rounding can make of v, since x must be feasible however
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..._validation import Matrix, Vector
@@ -45,16 +47,15 @@ def optima(problem: ERM, grid: Vector, tol: float) -> tuple[Matrix, Vector] | No
     shifted = problem.y - b
     yy, tuning = float(np.sum(s * shifted * shifted)) / problem.loss.gamma, Tuning()
     W, share = np.empty((grid.size, problem.d)), tuning.enough * tol
-    g = problem.interval
+    g, fine = problem.interval, ScaledPenalty.of(problem).least / problem.alpha * math.sqrt(share)
     w = np.clip(np.zeros(problem.d), g.lower, g.upper)
     slope = c - H @ w
     for k in np.argsort(-grid, kind="stable"):
         alpha = float(grid[k])
         penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
         value = 0.5 * (yy - float((c + slope) @ w)) + penalty.value(w)
-        fine = penalty.least * float(np.sqrt(share))
         model = GramModel(H, slope, w, penalty, tuning)
-        if not model.solve(0.0, 0.0, fine, share * abs(value)):
+        if not model.solve(0.0, 0.0, alpha * fine, share * abs(value)):
             return None
         W[k], w, slope = model.v, model.v, model.g
     return W, b - W @ slopes
@@ -71,7 +72,8 @@ def answers(problem: ERM, grid: Vector, tol: float) -> list[Certificate | None]:
         return none
     penalty = ScaledPenalty.of(problem)
     plain = not penalty.bounded and penalty.a.min() > 0 and (penalty.ridged or not penalty.b.any())
-    if not plain or tol < STALL:
+    first, more = Tuning.columns_for
+    if not plain or tol < STALL or problem.d > first + more * grid.size:
         return none
     with np.errstate(all="ignore"):
         found = optima(problem, grid, tol)
@@ -87,30 +89,28 @@ def certified(problem: ERM, grid: Vector, W: Matrix) -> list[Certificate]:
     """The certificates of the w in the rows of W, for one alpha each. NaN is no certificate."""
     X, y, n, g = problem.samples.stored, problem.y, problem.n, problem.interval
     s = np.broadcast_to(problem.weights, y.shape)
-    R = y - W @ X.T
-    b = np.zeros(grid.size)
-    if problem.intercept:
-        b = R @ s / s.sum()
-        R -= b[:, None]
-    norms = np.abs(W) @ np.broadcast_to(g.a, problem.d), W**2 @ np.broadcast_to(g.b, problem.d)
-    primal = 0.5 / n * (R * R @ s) + grid * (norms[0] + 0.5 * norms[1])
-    if problem.intercept:  # what rounding left of sum_i x_i
-        R -= (R @ s / s.sum())[:, None]
+    R, b = y - W @ X.T, np.zeros(grid.size)
+    for _ in range(2 if problem.intercept else 0):  # the second time for what rounding left
+        shift = R @ s / s.sum()
+        R -= shift[:, None]
+        b += shift
     x = R if problem.weights.size == 1 else s * R
-    V = x @ X / (grid * n)[:, None]
+    loss = 0.5 * np.einsum("kn,kn->k", x, R)
+    norm = np.abs(W) @ np.broadcast_to(g.a, problem.d)
+    square = W**2 @ np.broadcast_to(g.b, problem.d)
+    primal = loss / n + grid * (norm + 0.5 * square)
+    V, scale, conjugate = x @ X / (grid * n)[:, None], np.ones(grid.size), np.zeros(grid.size)
     if g.b.any():
         over = np.maximum(np.abs(V) - g.a, 0.0)
         conjugate = np.sum(over * over / (2 * g.b), axis=1)
     else:
-        length = np.sqrt(np.sum(x * x, axis=1) * problem.samples.squared_norms().sum())
+        length = np.sqrt(np.einsum("kn,kn->k", x, x) * problem.samples.squared_norms().sum())
         room = (problem.n_samples + 8) * _EPS * length / (grid * n)
-        scale = 1 / np.maximum(1.0, np.max((np.abs(V) + room[:, None]) / g.a, axis=1))
-        R = R * scale[:, None]
-        x, conjugate = s * R, np.zeros(grid.size)
-    dual = (x @ y - 0.5 * np.sum(x * R, axis=1)) / n - grid * conjugate
+        scale /= np.maximum(1.0, np.max((np.abs(V) + room[:, None]) / g.a, axis=1))
+    x = x * scale[:, None]
+    dual = (x @ y - scale**2 * loss) / n - grid * conjugate
     if problem.intercept:
-        balanced = np.abs(x.sum(axis=1)) <= 32 * _EPS * np.abs(x).sum(axis=1)
-        dual[~balanced] = -np.inf
+        dual[[problem._imbalance(point) > 1 for point in x]] = -np.inf
     primal[np.isnan(primal)], dual[np.isnan(dual)] = np.inf, -np.inf
     empty = np.empty(0)
     return [
