@@ -13,7 +13,7 @@ ALPHAS = np.geomspace(0.5, 5e-3, 12)[[3, 0, 7, 1, 2, 4, 5, 6, 8, 11, 10, 9]]
 def problem(n=60, d=30, *, penalty="l1", weighted=False, dtype=np.float64, sparse=False, **options):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
-    y = X[:, :5] @ rng.standard_normal(5) + 0.3 * rng.standard_normal(n) + 2.0
+    y = X[:, :5] @ rng.standard_normal(min(d, 5)) + 0.3 * rng.standard_normal(n) + 2.0
     weights = rng.integers(0, 4, n) * 1.0 if weighted else None
     X = sp.csr_matrix(X) if sparse else X.astype(dtype)
     return ERM(X, y, "squared", penalty, sample_weight=weights, **options)
@@ -143,3 +143,20 @@ def test_zeros_are_exact_and_those_of_a_cold_solve():
     for alpha, r in zip(ALPHAS, path(p, ALPHAS, tol=1e-9), strict=True):
         alone = solve(p.with_alpha(float(alpha)), tol=1e-12, random_state=0)
         assert np.array_equal(r.w != 0, alone.w != 0)
+
+
+def test_certificates_are_made_in_parts(monkeypatch):
+    """So that the predictions for many alphas take no more room than X."""
+    sizes, made = [], whole.certified
+
+    def watched(p, grid, W):
+        sizes.append(grid.size)
+        return made(p, grid, W)
+
+    monkeypatch.setattr(whole, "certified", watched)
+    p, alphas = problem(n=40_000, d=4), np.geomspace(0.5, 0.05, 10)
+    answers = path(p, alphas, tol=1e-6)
+    assert all(together(answers))
+    assert sizes == [4, 3, 3]
+    for alpha, r in zip(alphas, answers, strict=True):
+        assert p.with_alpha(float(alpha)).gap(r.x, r.w) <= 1e-6 * r.primal

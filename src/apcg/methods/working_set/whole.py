@@ -32,6 +32,8 @@ from .run import STALL
 from .tuning import Tuning
 
 _EPS = float(np.finfo(float).eps)
+#: numbers in 1 MB
+_ROOM = 131_072
 
 
 def fits(problem: ERM) -> bool:
@@ -79,8 +81,9 @@ def answers(problem: ERM, grid: Vector, tol: float) -> list[Certificate | None]:
         found = optima(problem, grid, tol)
         if found is None:
             return none
-        # the predictions for a part of the alphas take no more room than X
-        parts = np.array_split(np.arange(grid.size), -(-grid.size // problem.d))
+        # the predictions for a part of the alphas take no more room than X, or than a cache
+        size = max(problem.d, _ROOM // problem.n_samples)
+        parts = np.array_split(np.arange(grid.size), -(-grid.size // size))
         made = [c for part in parts for c in certified(problem, grid[part], found[0][part])]
     return [c if c.relative <= tol else None for c in made]
 
