@@ -69,9 +69,9 @@ class Tuning:
     most_columns: int = 2000
     #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix, ...
     few_columns: int = 500
-    #: ... if there are at most so many columns, and so many for each alpha: random 1,500 x 500 to
-    #: lambda_max/10 and /100 takes 5.6 and 1.05 of the time of sets with 2 alphas, 2.0 and 0.8 with
-    #: 20 and - and 0.7 with 50; 600 x 200 1.1 and 0.4 with 5; 150 x 60 0.6 and less with any
+    #: ... if there are at most so many columns, and so many more for each alpha: random data to
+    #: lambda_max/10 and /100, of the time of sets: 1,500 x 500 with 2 alphas 5.6 and 1.05, with 20
+    #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6
     columns_for: tuple[int, int] = (100, 10)
     #: a sample has so many rows for each column, this share of all, and so many at least
     rows_per_feature: float = 10.0
