@@ -28,6 +28,7 @@ SHAPES = {
     "tall": WorkingSet(Tuning(tall=0.0, least_rows=20)),
     "path": WorkingSet(Tuning(few_rows=0, tall=np.inf, first=5, more=2)),
     "auto": "auto",
+    "alphas": "auto",
 }
 
 
@@ -46,7 +47,7 @@ def one(seed, counts):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         options = {"tol": tol, "max_epochs": epochs, "random_state": seed}
-        if shape == "path":
+        if shape in ("path", "alphas"):
             alphas = case.alpha * np.array([8.0, 4.0, 2.0, 1.0])
             r = path(problem, alphas, SHAPES[shape], **options)[-1]
         else:

@@ -18,7 +18,8 @@ from .certificate import certify_enough
 from .erm import ERM
 from .methods.adaptive import resting
 from .methods.base import Method, Target
-from .points import Start
+from .methods.working_set import whole
+from .points import Certificate, Start
 from .result import Solution, Status, Trace
 from .weights import divisor
 
@@ -63,8 +64,11 @@ def path(
     seen: list[_Seen] = []
     last: Solution | None = None
     run: Any = None
+    together = _together(problem, alphas, method, options)
     for k in np.argsort(-alphas, kind="stable"):
-        found, run = _gone_on(problems[k], run, last, options)
+        found = together[k]
+        if found is None:
+            found, run = _gone_on(problems[k], run, last, options)
         if found is None:
             # of K outputs the last answer is the start: nothing is looked ahead
             start = last if problem.K > 1 else _ahead(problems[k], seen, run)
@@ -78,6 +82,47 @@ def path(
     return [answers[k] for k in range(alphas.size) if k in answers]
 
 
+#: options that are for looks while a point is solved
+_WATCHED = {"callback", "check_every", "verbose", "time_limit"}
+
+
+def _together(
+    problem: ERM, alphas: Vector, method: str | Method, options: dict[str, Any]
+) -> list[Solution | None]:
+    """The answers that are found for all alphas at once, on one Gram matrix; None where not."""
+    none: list[Solution | None] = [None] * alphas.size
+    if method not in ("auto", "working_set") or _WATCHED & set(options):
+        return none
+    begun, checked = time.perf_counter(), prepared(problem, method, **options)[2]
+    if checked.max_epochs == 0:
+        return none
+    found = whole.answers(problem, alphas, checked.tol)
+    seconds = (time.perf_counter() - begun) / alphas.size
+    note = "working_set: on the Gram matrix of all columns, it goes on from the alpha before"
+    return [
+        None
+        if c is None
+        else Solution(
+            w=c.w, x=c.x, primal=c.primal, dual=c.dual, epochs=1, seconds=seconds,
+            status=Status.of("converged", 1, c.relative, checked.tol), intercept=c.b,
+            trace=_one_look(c, 1, seconds, math.nan, note),
+            method=str(method), side="primal", mu=math.nan,
+        )
+        for c in found
+    ]  # fmt: skip
+
+
+def _one_look(found: Certificate, epochs: int, seconds: float, mu: float, note: str) -> Trace:
+    """The record of an answer that was looked at once."""
+    trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
+    trace.append(
+        epoch=epochs, seconds=seconds, primal=found.primal, dual=found.dual, gap=found.gap,
+        mu=mu, restarts=0, method="working_set",
+    )  # fmt: skip
+    trace.notes = [note]
+    return trace
+
+
 def _gone_on(
     problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
 ) -> tuple[Solution | None, Any]:
@@ -85,8 +130,7 @@ def _gone_on(
 
     That look is certified as any other. What is spared is the beginning of a run.
     """
-    watched = {"callback", "check_every", "verbose", "time_limit"} & set(options)
-    if last is None or watched or not _can_go_on(run, problem, last.w):
+    if last is None or _WATCHED & set(options) or not _can_go_on(run, problem, last.w):
         return None, run
     begun, tol = time.perf_counter(), options.get("tol", 1e-6)
     passes = options.get("max_epochs", 1000)
@@ -97,13 +141,9 @@ def _gone_on(
     if not found.exact or (found.relative > tol and epochs < passes):
         return None, run
     code = "converged" if found.relative <= tol else "max_epochs"
-    trace = Trace(*last.trace.columns)
     seconds = time.perf_counter() - begun
-    trace.append(
-        epoch=epochs, seconds=seconds, primal=found.primal, dual=found.dual, gap=found.gap,
-        mu=last.mu, restarts=0, method="working_set",
-    )  # fmt: skip
-    trace.notes = ["working_set: it goes on with the set of the alpha before"]
+    note = "working_set: it goes on with the set of the alpha before"
+    trace = _one_look(found, epochs, seconds, last.mu, note)
     status = Status.of(code, epochs, found.relative, tol)
     answer = replace(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,

@@ -18,7 +18,7 @@ import numpy as np
 from .._validation import Matrix, Vector
 from ..erm import ERM
 from ..losses import Squared
-from ..methods.rows import Rows
+from ..methods.rows import Rows, moments
 
 #: Of more features the decomposition takes longer than a few steps for each alpha.
 WIDEST = 500
@@ -42,14 +42,3 @@ def optima(rows: Rows, train: Any, weights: Vector | None, alphas: Vector) -> tu
     values, V = np.linalg.eigh(H, UPLO="U")
     W = (c @ V) / (np.maximum(values, 0.0) + alphas[:, None]) @ V.T
     return W, b - W @ slopes
-
-
-def moments(rows: Rows, s: Vector) -> tuple[Matrix, Vector, float, Vector]:
-    """H (its upper triangle) and c for weights s; the best b of a w is then b - <slopes, w>."""
-    d, s = rows.d, s / rows.loss.gamma
-    H, c = rows.gram(s), rows.combine(s * rows.y)
-    if rows.size == d:
-        return H, c, 0.0, np.zeros(d)
-    total = H[d, d]
-    b, slopes = float(c[d] / total), H[:d, d] / total
-    return H[:d, :d] - total * np.outer(slopes, slopes), c[:d] - c[d] * slopes, b, slopes

@@ -13,12 +13,9 @@ import numpy as np
 from .._validation import Matrix, Vector
 from ..budget import Budget
 from ..erm import ERM
-from ..losses import Squared
 from ..methods.base import Target, unmet
-from ..methods.rows import Rows
-from ..methods.working_set import GramModel, ScaledPenalty, SparseRun, Tuning, WorkingSet
+from ..methods.working_set import SparseRun, WorkingSet, whole
 from ..points import Start
-from . import ridge
 
 #: w (a row each) and b for the alphas, and the passes that each took; None where one did not end
 Optima = tuple[Matrix, Vector, Vector] | None
@@ -34,8 +31,9 @@ def applies(problems: Sequence[ERM]) -> bool:
 
 def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.Generator) -> Optima:
     """The answers for all alphas, to a relative gap of tol."""
-    if isinstance(problem.loss, Squared) and problem.d <= min(ridge.WIDEST, problem.n):
-        return _by_gram(problem, grid, tol)
+    if whole.fits(problem):
+        found = whole.optima(problem, grid, tol)
+        return None if found is None else (*found, np.ones(grid.size))
     W, b, spent = np.empty((grid.size, problem.d)), np.empty(grid.size), np.empty(grid.size)
     run: SparseRun | None = None
     for k in np.argsort(-grid, kind="stable"):
@@ -51,27 +49,3 @@ def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.G
             return None
         W[k], b[k] = run.w, run.b
     return W, b, spent
-
-
-def _by_gram(problem: ERM, grid: Vector, tol: float) -> Optima:
-    """With the best b for each w taken out: see `ridge`."""
-    rows = Rows.of(problem)
-    s = np.broadcast_to(problem.weights, problem.n_samples) / problem.n
-    H, c, b, slopes = ridge.moments(rows, s)
-    H = np.triu(H) + np.triu(H, 1).T
-    shifted = problem.y - b
-    yy, tuning = float(np.sum(s * shifted * shifted)) / problem.loss.gamma, Tuning()
-    W, share = np.empty((grid.size, problem.d)), tuning.enough * tol
-    g = problem.interval
-    w = np.clip(np.zeros(problem.d), g.lower, g.upper)
-    g_of = c - H @ w
-    for k in np.argsort(-grid, kind="stable"):
-        alpha = float(grid[k])
-        penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
-        value = 0.5 * (yy - float((c + g_of) @ w)) + penalty.value(w)
-        fine = penalty.least * float(np.sqrt(share))
-        model = GramModel(H, g_of, w, penalty, tuning)
-        if not model.solve(0.0, 0.0, fine, share * abs(value)):
-            return None
-        W[k], w, g_of = model.v, model.v, model.g
-    return W, b - W @ slopes, np.ones(grid.size)

@@ -262,3 +262,20 @@ class Rows:
 
 def _is_rounding(at: At, slope: float) -> bool:
     return abs(slope) <= _ROUNDING * abs(at.value)
+
+
+def moments(rows: Rows, s: Vector) -> tuple[Matrix, Vector, float, Vector]:
+    """Least squares with the best b for each w taken out, for weights s that sum to 1.
+
+        H = sum_i s_i (a_i - a)(a_i - a)'/gamma,   c = sum_i s_i (a_i - a) y_i/gamma
+
+    H is its upper triangle. a is the mean of the rows, or 0 without an intercept; the best b of a
+    w is b - <slopes, w>.
+    """
+    d, s = rows.d, s / rows.loss.gamma
+    H, c = rows.gram(s), rows.combine(s * rows.y)
+    if rows.size == d:
+        return H, c, 0.0, np.zeros(d)
+    total = H[d, d]
+    b, slopes = float(c[d] / total), H[:d, d] / total
+    return H[:d, :d] - total * np.outer(slopes, slopes), c[:d] - c[d] * slopes, b, slopes

@@ -67,6 +67,12 @@ class Tuning:
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
+    #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix, ...
+    few_columns: int = 500
+    #: ... if there are at most so many columns, and so many more for each alpha: random data to
+    #: lambda_max/10 and /100, of the time of sets: 1,500 x 500 with 2 alphas 5.6 and 1.05, with 20
+    #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6
+    columns_for: tuple[int, int] = (100, 10)
     #: a sample has so many rows for each column, this share of all, and so many at least
     rows_per_feature: float = 10.0
     share: float = 0.05
