@@ -403,6 +403,16 @@ def test_steps_on_a_sample_whose_factor_is_dear(dear, most):
     assert (factors > 2.5) == (most > 2)
 
 
+def test_which_factor_is_dear():
+    """One of dense rows with many features; not one of short rows."""
+    rng = np.random.default_rng(0)
+    long = ERM(rng.standard_normal((4000, 200)), np.sign(rng.standard_normal(4000)), "logistic")
+    for p, steps in ((long, 2), (few_positives(6000, 8, 12, 0), 12)):
+        made = Newton().start(p, Start(), Target(1e-6), rng)
+        made._hessian.draw(rng)
+        assert made._hessian.sample_steps == steps
+
+
 def test_rows_of_weight_zero_are_not_in_the_sample():
     X, y = one_hot()
     weights = np.arange(3000) % 2.0

@@ -76,6 +76,8 @@ def test_few_sweeps_where_lambda_is_large():
     assert Auto(without=("dual",)).first(easy(1e-2), Start())[0].name == "newton"
     names = [Auto().first(easy(3e-4), Start(), tol)[0].name for tol in (1e-1, 1e-9)]
     assert names == ["dual", "newton"]  # each digit takes a sweep more
+    resting = easy(7e-4, "squared_hinge")  # a sweep steps on part of the samples
+    assert Auto().first(resting, Start(), 1e-9)[0].name == "dual"
     assert solve(easy(3e-4), tol=1e-9, random_state=0).trace.notes[0].startswith("newton")
     free = easy(1e-2, intercept=True)
     assert [Auto().first(free, Start(), tol)[0].name for tol in (1e-3, 1e-6)] == ["dual", "newton"]

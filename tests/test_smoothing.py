@@ -174,5 +174,7 @@ def test_rows_that_crossed_a_kink_are_taken():
     near = np.flatnonzero(np.abs(1 - p.y * good.z) <= run._width)
     assert free == set(near) | set(crossed)
     run.advance(Budget(10_000))
-    run.seen(certify(p, Point(w=good.w - 3 * np.eye(p.d)[1])))
-    assert set(crossed) <= set(run._interior._free)  # once is enough
+    far = set(crossed) - set(np.flatnonzero(np.abs(1 - p.y * good.z) <= 2 * run._width))
+    assert far
+    run.seen(certify(p, Point(w=good.w, x=np.zeros(p.n))))  # as bad, and nobody has crossed
+    assert far <= set(run._interior._free)  # once is enough
