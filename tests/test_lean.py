@@ -308,6 +308,15 @@ def test_short_sweeps_come_in_bursts(loss, without):
     assert found.relative <= tolerance(p)
 
 
+def test_an_estimate_below_zero_is_rounding():
+    run = start(problem("smoothed_hinge"), 1e-9)
+    run.estimates, run.tally.est = [1e-16], -1e-15
+    run._note()
+    assert run.estimates[-1] == 0.0
+    assert run._now() == 0.0
+    assert run._look_pays()
+
+
 def test_bursts_are_for_few_rows_without_intercept(monkeypatch):
     def few(p, **options):
         run = start(p, 1e-12, **options)

@@ -246,7 +246,7 @@ class BlockRun:
         self.sweeps.after()
         self._moves = (self._moves[1], self.sweeps.b - before)
         self._since_look += 1
-        self.estimates.append(self.sweeps.estimate(self.count))
+        self.estimates.append(max(self.sweeps.estimate(self.count), 0.0))  # below it is rounding
         if sampled < 0:
             self._now = self._late()
         self._set_threshold()

@@ -293,7 +293,7 @@ class LeanRun:
         self._since_look += 1
         self._swept += 1
         if whole:
-            self.estimates.append(self.tally.est / self.setup.problem.n)
+            self.estimates.append(max(self.tally.est, 0.0) / self.setup.problem.n)  # or rounding
 
     def _is_short(self) -> bool:
         """Whether few rows are left, and a sweep over them takes next to no time."""
