@@ -364,3 +364,24 @@ def test_an_estimator_speaks_of_its_own_parameters():
     assert "warm_start=True" in model.status_
     assert "x0" not in model.status_
     assert model.status_.code == "max_epochs"
+
+
+def test_a_search_does_not_speak_of_a_warm_start():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning):
+        model = APCGClassifierCV("logistic", alphas=[1e-6], max_epochs=2, cv=2).fit(X, y)
+    assert "warm_start" not in model.status_
+    assert "max_epochs" in model.status_
+
+
+@pytest.mark.parametrize("K", [3, 4, 8])
+@pytest.mark.parametrize("method", ["sdca", "auto"])
+def test_looks_keep_their_own_w(K, method):
+    """P of a look is that of its w, also after the sweeps have gone on."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 12)), rng.integers(0, K, 200)
+    p, looks = ERM(X, y, "multinomial", alpha=1e-3), []
+    solve(p, method, tol=1e-8, max_epochs=30, check_every=1, callback=looks.append, random_state=0)
+    assert len(looks) > 2
+    for look in looks:
+        assert p.primal(look.w) == pytest.approx(look.primal, rel=1e-12)

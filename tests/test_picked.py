@@ -17,6 +17,7 @@ from apcg.methods.working_set.columns import ColumnsRun
 from apcg.methods.working_set.gram import GramModel
 from apcg.methods.working_set.penalty import ScaledPenalty
 from apcg.methods.working_set.picked import PickedRun
+from apcg.methods.working_set.tall import TallRun
 from apcg.points import Certificate, Start
 
 #: sets that grow often
@@ -200,6 +201,22 @@ def test_a_step_that_does_not_bring_p_down_is_not_taken():
     for now, then in zip((run.w, run.b, run.at.z, run.slope), before, strict=True):
         np.testing.assert_array_equal(now, then)
     assert run.point().relative <= 1e-8
+
+
+def test_neither_is_one_of_all_columns():
+    """Of all columns w is no copy by itself, and what is undone must be."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    p = ERM(X, X[:, 0] + rng.standard_normal(200), "squared", "l1", 0.05)
+    run = WorkingSet().start(p, Start(), Target(1e-8), rng)
+    assert isinstance(run, TallRun)
+    run.advance(Budget(10**5))
+    w, all_columns = run.w.copy(), slice(None)
+    worse = SimpleNamespace(v=run.w + 1.0, g=np.zeros(8))
+    assert not run.arrive_at(all_columns, worse, None, run.at.value + run.penalty.value(run.w))
+    np.testing.assert_array_equal(run.w, w)
+    found = run.point()
+    assert found.primal == p.primal(found.w)
 
 
 def test_a_step_that_overflows_is_not_taken():

@@ -21,7 +21,7 @@ def problem(n=60, d=30, *, penalty="l1", weighted=False, dtype=np.float64, spars
 
 def together(answers):
     """Which of them were."""
-    return [any("Gram matrix of all" in note for note in r.trace.notes) for r in answers]
+    return [any("on one Gram matrix" in note for note in r.trace.notes) for r in answers]
 
 
 PENALTIES = ["l1", "elasticnet", penalties.L1(np.linspace(0.5, 2.0, 30))]

@@ -96,9 +96,15 @@ def _together(
     begun, checked = time.perf_counter(), prepared(problem, method, **options)[2]
     if checked.max_epochs == 0:
         return none
-    found = whole.answers(problem, alphas, checked.tol)
+    try:
+        found = whole.answers(problem, alphas, checked.tol)
+    except KeyboardInterrupt:  # there is nothing to give back yet: one by one there soon is
+        return none
     seconds = (time.perf_counter() - begun) / alphas.size
-    note = "working_set: on the Gram matrix of all columns, it goes on from the alpha before"
+    note = (
+        "working_set: it goes on from the alpha before, all on one Gram matrix, which is not "
+        "counted in the passes"
+    )
     return [
         None
         if c is None

@@ -228,7 +228,7 @@ class StronglyConvex(Loss):
         return np.asarray(self.eta * (x1 - x))
 
 
-#: What other libraries call these losses.
+#: What other libraries call these losses, or the nearest to them.
 ELSEWHERE = {
     "log_loss": "logistic",
     "log": "logistic",
@@ -242,7 +242,6 @@ ELSEWHERE = {
     "squared_error": "squared",
     "squared_loss": "squared",
     "least_squares": "squared",
-    "squared_epsilon_insensitive": "epsilon_insensitive",
     "svm": "hinge",
     "modified_huber": "smoothed_hinge",
 }

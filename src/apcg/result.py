@@ -20,6 +20,7 @@ _WORDS = {
         _RESUME: "fit again with warm_start=True",
         _RESUME_BEST: "fit again with warm_start=True to go on",
     },
+    "search": {f", or {_RESUME}": "", f"; {_RESUME_BEST}": ""},
     "command": {
         f", or {_RESUME}": "",
         f"; {_RESUME_BEST}": "",
@@ -67,7 +68,7 @@ class Status(str):
         return Status(self.code, f"{self} {advice}")
 
     def told_to(self, interface: str) -> Status:
-        """The same in the words of another interface: "estimator" or "command"."""
+        """The same in the words of another interface: "estimator", "search" or "command"."""
         message = str(self)
         for word, other in _WORDS[interface].items():
             message = message.replace(word, other)

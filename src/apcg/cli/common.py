@@ -112,8 +112,9 @@ def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
             click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
                          show_default=True, help="Penalty g."),
             click.option("--loss", type=Loss(LOSSES), default=default_loss,
-                         show_default=default_loss or "smoothed_hinge; multinomial for more than "
-                         "two classes, squared for real labels",
+                         show_default=default_loss or "smoothed_hinge for two labels; multinomial "
+                         "for 3 to 100 whole numbers (for amounts, such as ages, give squared); "
+                         "else squared",
                          help=f"{', '.join(losses.names(margin=True))} are for two classes, "
                          f"{', '.join(losses.names_of_classes())} for many, the others for real "
                          "labels."),

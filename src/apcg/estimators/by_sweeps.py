@@ -1,7 +1,7 @@
-"""Folds of a problem with K outputs: sweeps over blocks, to a gap that is estimated.
+"""Cross-validation with K outputs: sweeps over blocks, until the estimated gap is small enough.
 
-A score needs W and b of about the right precision, and no certificate: that costs as much as some
-sweeps. The fit with the alpha that was chosen has one.
+A score needs W and b to a few digits and no certificate, which would cost as much as several
+sweeps. The final fit, with the alpha that was chosen, is certified.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class APCGClassifierCV(Search, Classifier):
     loss, penalty, l1_ratio, gamma, multi_class, fit_intercept, tol, max_epochs, method,
     class_weight, random_state, verbose : as in `APCGClassifier`
     alphas : int or array of floats, default=15
-        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios. An alpha is the same
-        in each fold, where C of LogisticRegressionCV is 1/(alpha n) with the n of that fold.
+        The alphas to try; a number is so many from 1 to 1e-6, in equal ratios. An alpha means the
+        same in each fold; a C of LogisticRegressionCV is 1/(alpha n) with the n of the fold.
     cv : int, splitter or iterable, default=None
         The folds, as in scikit-learn; None is 5, stratified, or fewer if a class has
         fewer samples.
@@ -55,9 +55,9 @@ class APCGClassifierCV(Search, Classifier):
     alphas_ : array of shape (n_alphas,)
     scores_ : array of shape (n_alphas, n_folds)
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
-        quarter of max_epochs; its scores are those of that solution. With many outputs in one
-        problem (softmax) all are solved to a gap of 1e-2, and those that may be the best to 1e-3,
-        as estimated by the sweeps; only the fit with `alpha_` is certified.
+        quarter of max_epochs; its scores are those of that solution. With a softmax all alphas are
+        solved to an estimated relative gap of 1e-2 (or tol, if that is larger), and those that may
+        be the best to 1e-3. Only the fit with `alpha_` is certified.
     best_score_ : float
         The mean over the folds for `alpha_`.
     n_iter_path_ : array of shape (n_alphas, n_folds)
@@ -168,9 +168,9 @@ class APCGRegressorCV(Search, Regressor):
     alphas_ : array of shape (n_alphas,)
     scores_ : array of shape (n_alphas, n_folds)
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
-        quarter of max_epochs; its scores are those of that solution. With many outputs in one
-        problem (softmax) all are solved to a gap of 1e-2, and those that may be the best to 1e-3,
-        as estimated by the sweeps; only the fit with `alpha_` is certified.
+        quarter of max_epochs; its scores are those of that solution. With several outputs all
+        alphas may be solved to an estimated relative gap of 1e-2 (or tol, if that is larger), and
+        those that may be the best to 1e-3. Only the fit with `alpha_` is certified.
     best_score_ : float
         The mean over the folds for `alpha_`.
     n_iter_path_ : array of shape (n_alphas, n_folds)

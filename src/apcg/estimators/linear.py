@@ -143,7 +143,8 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         gaps = np.array([r.gap for r in solutions])
         self.duality_gap_ = float(gaps[0]) if one else gaps
         self.n_iter_ = max(1, *(r.epochs for r in solutions))
-        told = [r.status.told_to("estimator") for r in solutions]
+        interface = "estimator" if hasattr(self, "warm_start") else "search"
+        told = [r.status.told_to(interface) for r in solutions]
         self.status_ = told[0] if one else told
         self.trace_ = solutions[0].trace if one else [r.trace for r in solutions]
         if any(r.status.code == "interrupted" for r in solutions):

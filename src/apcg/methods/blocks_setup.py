@@ -228,7 +228,7 @@ class Setup:
         if self.compact is not None:
             pads = with_pads(p._signed(x), self.size)
             rows = self.compact.expand(rows, self.scale * pads)
-        return np.ascontiguousarray(rows[:, : p.K])
+        return np.array(rows[:, : p.K], order="C")  # a copy: the sweeps go on in `rows`
 
     def products(self, x: Matrix) -> tuple[Matrix, Matrix]:
         """W and the predictions X W, from x alone, in the order of the sweeps; not for L1."""

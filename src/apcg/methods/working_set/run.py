@@ -202,7 +202,8 @@ class SparseRun:
 
         False, and nothing has changed, if P is then not below `value`.
         """
-        before = self.w[W], self.b, self.seen_at, self.slope, self._pair, self._fresh
+        w = np.array(self.w[W])  # a copy: of all columns it would be a view
+        before = w, self.b, self.seen_at, self.slope, self._pair, self._fresh
         if mean is not None:
             self.b -= float(np.dot(mean, model.v - self.w[W]))
         self.w[W], self.near = model.v, model.g
