@@ -2,8 +2,8 @@
 
 W has a row for each feature, and in text most features are in few samples: their rows are read
 from far away each time. So features that many samples have come first, and their rows stay near.
-A feature that one sample has alone needs no row at all: there W_j = c a_ij x_i', and what it adds
-to the predictions of that sample is c a_ij^2 x_i.
+A feature that only sample i has needs no row: W_j = c a_ij x_i' follows from x_i, and it adds
+c a_ij^2 x_i to the predictions of that sample.
 """
 
 from __future__ import annotations

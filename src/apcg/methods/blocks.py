@@ -90,10 +90,10 @@ class PlainBlocks:
         return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
 
     def sample(self, rows: tuple[Index, ...], share: float) -> float:
-        """The gap by the parts of these rows, a share of a sweep: their sum, and its deviation.
+        """An estimate of the gap from a part of a sweep: a sum over its rows, scaled up.
 
-        Each row is seen as often as it has visits. It was seen before its step, so that rows of a
-        sweep just begun tell of the whole; later ones say too much.
+        One standard deviation is added. A row with r visits counts 1/r each time. Rows are measured
+        before their step: the first ones of a sweep speak for all, later the estimate is too high.
         """
         order, visits = rows
         order = np.where(order < 0, ~order, order)

@@ -14,12 +14,12 @@ from ..points import Start
 if TYPE_CHECKING:
     from .blocks_setup import Setup
 
-#: About so many rows tell by how much a start should be shortened (256 of digits cost more passes
-#: than the time that they saved).
+#: About so many rows are enough to tell by how much to shorten a start. (On digits 256 rows were
+#: too few: the extra passes cost more than was saved.)
 SOME = 2000
 #: A start that should be shortened by less than this is taken as it is.
 NEAR = 0.95
-#: Newton's method on one number that rises convexly: 4 to 12 steps.
+#: Newton's method for the root of a rising convex function: 4 to 12 steps were seen.
 _STEPS = 60
 
 

@@ -9,9 +9,10 @@ The certificates come from two products of matrices, with a column of each for e
     P = (1/n) sum_i s_i r_i^2/2 + alpha g(w)
     D = (1/n) sum_i (y_i x_i - x_i^2/(2 s_i)) - alpha g*(v)
 
-They are exact: nothing of the Gram matrix is in them. excess is max_j |v_j|/a_j for x = s r, and
-more by a bound of what rounding can make of v, since x must be feasible however v is summed:
-|X_j'x| is computed to n eps |X_j| |x|. If all b_j > 0, g* is finite, and x = s r.
+They are exact: nothing of the Gram matrix is in them. excess is max_j |v_j|/a_j at x = s r, with a
+bound on the rounding of v added to each |v_j|: x must be feasible in whatever order v is summed.
+The computed X_j'x is off by at most n eps |X_j| |x|. If all b_j > 0, g* is finite everywhere, and
+x = s r is taken as it is.
 """
 
 from __future__ import annotations
