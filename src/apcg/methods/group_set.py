@@ -73,7 +73,9 @@ class GroupSet:
         if isinstance(run, GroupRun) and run.goes_on(problem, at.w):
             run.turn(problem, target)
         else:
-            run = GroupRun(problem, at, target, self.tuning)
+            from .group_squares import started
+
+            run = started(problem, at, target, self.tuning)
         run.alone = self.alone
         return run
 
@@ -312,13 +314,19 @@ class GroupRun(SparseRun):
 class _Model:
     """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <slope, v - w> + sum_q a_q |v_q|."""
 
-    def __init__(self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: Tuning) -> None:
+    def __init__(
+        self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: Tuning,
+        bend: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
         size = w.shape[0]
         self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
         self.g = np.array(slope.reshape(size, -1), order="C")
         self.v = np.array(w.reshape(size, -1), order="C")
         sizes = np.diff(on.starts)
-        if sizes.max() == 1:
+        if bend is not None:
+            self._bend = bend
+        elif sizes.max() == 1:
             self._bend = self.G.diagonal().copy()
         else:
             parts = zip(on.starts[:-1], on.starts[1:], strict=True)

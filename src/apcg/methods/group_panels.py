@@ -1,0 +1,218 @@
+"""Groups of columns side by side in panels of eight, with what is left of the targets: sweeps.
+
+    minimize scale |R|^2/2 + sum_q a_q |W_q|,   R = Y - X W
+
+A sweep needs no Gram matrix but those of its sets, a panel or a few each, and costs 2 n d K. Where
+columns are nearly orthogonal a handful is enough. Where it is not, by the rate that was seen, the
+Gram matrix of what is not zero takes less time, and it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._kernels import panels
+from .._validation import Index, Matrix, Vector
+
+_WIDTH = 8
+_NONE = np.empty(0)
+
+
+@dataclass(frozen=True)
+class PanelTuning:
+    """Measured on random, correlated and low rank data, 200 x 20 to 20,000 x 30, 1 to 20 outputs."""
+
+    #: groups of more than one column are put together in sets of so many columns
+    set_columns: int = 16
+    #: turns over the groups of a set, until one goes less than this part of the first
+    inner: int = 5
+    part: float = 0.1
+    #: sweeps before the rate is looked at, and between looks
+    look: int = 4
+    #: a multiply-add of a Gram matrix, and of a sweep on it, over one of a sweep over panels
+    gram_cost: float = 1.0
+    model_cost: float = 0.7
+    #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
+    margin: float = 0.7
+
+
+TUNING = PanelTuning()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is where. Set s has the panels panel[s]:panel[s + 1], and so on for groups.
+
+    real   the places of columns of X among those of the panels, the rest are zeros
+    start  the place of the first column of each group, and the end
+    at     where the Gram matrix of each set begins
+    """
+
+    real: Index
+    start: Index
+    panel: Index
+    group: Index
+    at: Index
+
+    @classmethod
+    def of(cls, sizes: Index) -> Layout:
+        """Of groups with so many columns."""
+        if sizes.size == 0 or sizes.max() == 1:
+            count = sizes.size
+            sets = -(-count // _WIDTH)
+            steps = np.arange(sets + 1)
+            start = np.arange(count + 1)
+            start[-1] = _WIDTH * sets
+            group = np.minimum(_WIDTH * steps, count)
+            return cls(np.arange(count), start, steps, group, _WIDTH**2 * steps[:-1])
+        starts, panel, group = [0], [0], [0]
+        for q, size in enumerate(sizes.tolist()):
+            if starts[-1] + size > _WIDTH * panel[-1] + TUNING.set_columns and q > group[-1]:
+                panel.append(-(-starts[-1] // _WIDTH))
+                starts[-1] = _WIDTH * panel[-1]
+                group.append(q)
+            starts.append(starts[-1] + size)
+        panel.append(-(-starts[-1] // _WIDTH))
+        group.append(len(sizes))
+        starts[-1] = _WIDTH * panel[-1]
+        start = np.array(starts)
+        real = np.repeat(start[:-1] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        squares = (_WIDTH * np.diff(panel)) ** 2
+        return cls(real, start, np.array(panel), np.array(group), np.cumsum(squares) - squares)
+
+
+class Panels:
+    """The groups of a working set: their columns, W and sweeps. `R` is changed in place."""
+
+    def __init__(
+        self, X: Any, columns: Index, sizes: Index, a: Vector, scale: float,
+        mean: Vector, root: Vector, W: Matrix, R: Matrix,
+    ) -> None:  # fmt: skip
+        """Group q has the next sizes[q] of `columns`; W has a row for each of these."""
+        self.layout = lay = Layout.of(sizes)
+        self._sizes, self.a, self._scale, self.R = sizes, a, scale, R
+        count = int(lay.panel[-1])
+        places = np.full(_WIDTH * count, -1)
+        places[lay.real] = columns
+        self.X = np.empty((count, X.shape[0], _WIDTH))
+        panels.pack(X, places, mean, root, self.X)
+        widest = int(np.max(np.diff(lay.panel)))
+        K = W.shape[1]
+        self._grams = np.empty(int(lay.at[-1]) + (_WIDTH * int(lay.panel[-1] - lay.panel[-2])) ** 2)
+        panels.grams(self.X, lay.panel, lay.at, scale, self._grams)
+        self._room = np.empty(3 * _WIDTH * widest * K + _WIDTH * (R.shape[1] + K))
+        self.W = np.zeros((_WIDTH * count, K))
+        self.W[lay.real] = W
+        self._alive = np.empty(lay.at.size, np.uint8)
+        self._bend = self._largest()
+        self._gram: tuple[Index, Matrix] | None = None
+        #: multiply-adds so far
+        self.work = 0.0
+
+    def _largest(self) -> Vector:
+        """The largest eigenvalue of each group's part of the Gram matrix."""
+        lay, sizes = self.layout, self._sizes
+        if sizes.max() == 1:
+            return self._grams.reshape(-1, _WIDTH, _WIDTH).diagonal(0, 1, 2).ravel()[: sizes.size]
+        bend = np.empty(sizes.size)
+        parts = [
+            self._grams[i : i + m * m].reshape(m, m)
+            for i, m in zip(lay.at, _WIDTH * np.diff(lay.panel), strict=True)
+        ]
+        owner = np.repeat(np.arange(lay.at.size), np.diff(lay.group))
+        for size in np.unique(sizes):
+            some = np.flatnonzero(sizes == size)
+            firsts = lay.start[some] - _WIDTH * lay.panel[owner[some]]
+            blocks = [parts[s][f : f + size, f : f + size]
+                      for s, f in zip(owner[some], firsts, strict=True)]  # fmt: skip
+            bend[some] = np.linalg.eigvalsh(np.array(blocks))[:, -1]
+        return np.maximum(bend, 0.0) * (1 + 1e-12)
+
+    @property
+    def weights(self) -> Matrix:
+        """W, a row for each column that was given."""
+        return self.W[self.layout.real]
+
+    def sweeps(self, whole: bool, most: int, wanted: tuple[float, float, float, float]) -> Vector:
+        """Up to `most` sweeps: how far each went, relative to a_q."""
+        t, lay, far = TUNING, self.layout, np.empty(most)
+        done = panels.sweeps(
+            self.X, self._grams, lay.panel, lay.group, lay.at, lay.start, self._bend, self.a,
+            self._scale, self.R, self.W, self._room, self._alive, whole, t.inner, t.part, *wanted,
+            far,
+        )  # fmt: skip
+        self.work += 2.0 * done * self.W.size * self.X.shape[1]
+        return far[:done]
+
+    def solve(self, wanted: tuple[float, float, float, float], model: Any) -> None:
+        """Sweeps, and where these are slow a model on what is not zero, until it is as wanted.
+
+        `model(G, g, W, starts, bend, a)` gives the new W.
+        """
+        t = TUNING
+        most, whole = t.look, True
+        for _ in range(100):
+            far = self.sweeps(whole, most, wanted)
+            if far.size < most or far[-1] == 0:
+                return
+            whole = False
+            left = self._sweeps_left(far, wanted)
+            if left <= 0:
+                return
+            if self._gram_pays(left):
+                self._by_gram(wanted, model)
+                most, whole = t.look, True
+            else:
+                most = int(min(max(left, 2), 4 * t.look))
+
+    def _sweeps_left(self, far: Vector, wanted: tuple[float, float, float, float]) -> float:
+        """How many more sweeps, at the rate of the last ones."""
+        target, enough, fine, least = wanted
+        total = self.total() or 1.0
+        goal = max(min(target, enough / total), min(fine, least / total), 1e-15)
+        if far[-1] <= goal:
+            return 0.0
+        rate = (far[-1] / far[0]) ** (1 / (far.size - 1)) if far[0] > 0 else 0.0
+        return math.log(goal / far[-1]) / math.log(rate) if 0 < rate < 1 else math.inf
+
+    def total(self) -> float:
+        """sum_q a_q |W_q|"""
+        squares = np.add.reduceat(np.einsum("jk,jk->j", self.W, self.W), self.layout.start[:-1])
+        return float(self.a @ np.sqrt(squares))
+
+    def _some(self) -> Index:
+        """The panels of sets that are not zero."""
+        kept = np.repeat(self._alive.astype(bool), np.diff(self.layout.panel))
+        return np.flatnonzero(kept)
+
+    def _gram_pays(self, left: float) -> bool:
+        t, n, K = TUNING, self.X.shape[1], self.W.shape[1]
+        size = _WIDTH * self._some().size
+        made = self._gram is not None and np.array_equal(self._gram[0], self._some())
+        once = 0.0 if made else t.gram_cost * 0.5 * n * size * size
+        left = min(left, 1e4)
+        return once + t.model_cost * left * size * size * K < t.margin * left * 2 * n * size * K
+
+    def _by_gram(self, wanted: tuple[float, float, float, float], model: Any) -> None:
+        """The model on what is not zero, by its Gram matrix."""
+        some, lay = self._some(), self.layout
+        if self._gram is None or not np.array_equal(self._gram[0], some):
+            G = np.empty((_WIDTH * some.size,) * 2)
+            panels.gram(self.X, some, self._scale, G)
+            self._gram = some, G
+            self.work += 0.5 * self.X.shape[1] * G.size
+        G = self._gram[1]
+        g = np.empty_like(self.W)
+        panels.products(self.X, self.R, self._scale, self._room, g)
+        rows = (_WIDTH * some[:, None] + np.arange(_WIDTH)).ravel()
+        alive = np.repeat(self._alive.astype(bool), np.diff(lay.group))
+        starts = np.concatenate([[0], np.cumsum(np.diff(lay.start)[alive])])
+        made = model(G, g[rows], self.W[rows], starts, self._bend[alive], self.a[alive], wanted)
+        change = np.zeros_like(self.W)
+        change[rows] = made - self.W[rows]
+        self.W[rows] = made
+        panels.move(self.X, change, self._room, self.R)
