@@ -6,6 +6,8 @@ _Matrix = NDArray[np.float64]
 _Panels = NDArray[np.float64]
 _Index = NDArray[np.intp]
 
+def dot(X: _Matrix, R: _Matrix, rest: _Matrix, out: _Matrix) -> None: ...
+def tdot(X: _Matrix, some: _Index, W: _Matrix, out: _Matrix) -> None: ...
 def pack(
     X: NDArray[np.float64] | NDArray[np.float32],
     column: _Index,
@@ -15,6 +17,15 @@ def pack(
 ) -> None: ...
 def gram(X: _Panels, some: _Index, scale: float, out: _Matrix) -> None: ...
 def grams(X: _Panels, panel: _Index, at: _Index, scale: float, out: _Vector) -> None: ...
+def largest(
+    G: _Vector,
+    panel: _Index,
+    group: _Index,
+    at: _Index,
+    start: _Index,
+    room: _Vector,
+    out: _Vector,
+) -> None: ...
 def sweeps(
     X: _Panels,
     G: _Vector,

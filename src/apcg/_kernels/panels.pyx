@@ -38,6 +38,31 @@ cdef extern from "panels.h" nogil:
     void apcg_panel_products(const double *X, const double *R, Py_ssize_t rows, Py_ssize_t panels,
                              Py_ssize_t outputs, Py_ssize_t wide, double scale, double *room,
                              double *out)
+    void apcg_rows_dot(const double *X, Py_ssize_t rows, Py_ssize_t d, const double *R,
+                       Py_ssize_t outputs, Py_ssize_t wide, double *rest, double *out)
+    void apcg_rows_tdot(const double *X, Py_ssize_t rows, Py_ssize_t d, const Py_ssize_t *some,
+                        Py_ssize_t count, const double *W, Py_ssize_t wide, double *out)
+    double apcg_largest(const double *B, Py_ssize_t size, Py_ssize_t step, double *room)
+
+
+def dot(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest, double[:, ::1] out):
+    """out += R'X; numbers of a row of R are side by side. `rest`, 8 for each output, is zero."""
+    if out.shape[0] == 0 or out.shape[1] == 0 or X.shape[0] == 0:
+        return
+    with nogil:
+        apcg_rows_dot(&X[0, 0], X.shape[0], X.shape[1], &R[0, 0], out.shape[0],
+                      R.strides[0] // <Py_ssize_t>sizeof(double), &rest[0, 0], &out[0, 0])
+
+
+def tdot(const double[:, ::1] X, const Py_ssize_t[::1] some, const double[:, ::1] W,
+         double[:, ::1] out):
+    """out = X_S W, for some columns S; W has a row for each, of a multiple of four numbers."""
+    if X.shape[0] == 0 or some.shape[0] == 0:
+        out[:, :] = 0.0
+        return
+    with nogil:
+        apcg_rows_tdot(&X[0, 0], X.shape[0], X.shape[1], &some[0], some.shape[0], &W[0, 0],
+                       W.shape[1], &out[0, 0])
 
 
 def pack(const value_t[:, ::1] X, const Py_ssize_t[::1] column, const double[::1] mean,
@@ -85,6 +110,19 @@ def grams(const double[:, :, ::1] X, const Py_ssize_t[::1] panel, const Py_ssize
                 for j in range(panel[s], panel[s + 1]):
                     apcg_panel_gram(&X[i, 0, 0], &X[j, 0, 0], rows, scale, size,
                                     &out[at[s] + 8 * (i - panel[s]) * size + 8 * (j - panel[s])])
+
+
+def largest(const double[::1] G, const Py_ssize_t[::1] panel, const Py_ssize_t[::1] group,
+            const Py_ssize_t[::1] at, const Py_ssize_t[::1] start, double[::1] room, double[::1] out):
+    """out_q = a bound of the largest eigenvalue of group q's part of G, the matrices of `grams`."""
+    cdef Py_ssize_t s, q, size, first
+    with nogil:
+        for s in range(at.shape[0]):
+            size = 8 * (panel[s + 1] - panel[s])
+            for q in range(group[s], group[s + 1]):
+                first = start[q] - 8 * panel[s]
+                out[q] = apcg_largest(&G[at[s] + first * size + first], start[q + 1] - start[q],
+                                      size, &room[0])
 
 
 def sweeps(const double[:, :, ::1] X, const double[::1] G, const Py_ssize_t[::1] panel,

@@ -19,7 +19,6 @@ from .._kernels import panels
 from .._validation import Index, Matrix, Vector
 
 _WIDTH = 8
-_NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -84,53 +83,75 @@ class Layout:
         squares = (_WIDTH * np.diff(panel)) ** 2
         return cls(real, start, np.array(panel), np.array(group), np.cumsum(squares) - squares)
 
+    def joined(self, other: Layout, numbers: int) -> Layout:
+        """This, with `numbers` in its Gram matrices, and another after it."""
+        panels_, groups = int(self.panel[-1]), int(self.group[-1])
+        columns = _WIDTH * panels_
+        return Layout(
+            np.concatenate([self.real, other.real + columns]),
+            np.concatenate([self.start[:-1], other.start + columns]),
+            np.concatenate([self.panel[:-1], other.panel + panels_]),
+            np.concatenate([self.group[:-1], other.group + groups]),
+            np.concatenate([self.at, other.at + numbers]),
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where columns are from: rows times `root`, less their means; either may be empty."""
+
+    X: Any
+    mean: Vector
+    root: Vector
+    scale: float
+
 
 class Panels:
     """The groups of a working set: their columns, W and sweeps. `R` is changed in place."""
 
     def __init__(
-        self, X: Any, columns: Index, sizes: Index, a: Vector, scale: float,
-        mean: Vector, root: Vector, W: Matrix, R: Matrix,
-    ) -> None:  # fmt: skip
+        self, source: Source, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
+    ) -> None:
         """Group q has the next sizes[q] of `columns`; W has a row for each of these."""
-        self.layout = lay = Layout.of(sizes)
-        self._sizes, self.a, self._scale, self.R = sizes, a, scale, R
-        count = int(lay.panel[-1])
-        places = np.full(_WIDTH * count, -1)
-        places[lay.real] = columns
-        self.X = np.empty((count, X.shape[0], _WIDTH))
-        panels.pack(X, places, mean, root, self.X)
-        widest = int(np.max(np.diff(lay.panel)))
-        K = W.shape[1]
-        self._grams = np.empty(int(lay.at[-1]) + (_WIDTH * int(lay.panel[-1] - lay.panel[-2])) ** 2)
-        panels.grams(self.X, lay.panel, lay.at, scale, self._grams)
-        self._room = np.empty(3 * _WIDTH * widest * K + _WIDTH * (R.shape[1] + K))
-        self.W = np.zeros((_WIDTH * count, K))
-        self.W[lay.real] = W
-        self._alive = np.empty(lay.at.size, np.uint8)
-        self._bend = self._largest()
-        self._gram: tuple[Index, Matrix] | None = None
+        self._source, self._scale, self.a, self.R = source, source.scale, a, R
+        self._sizes = sizes
+        self.layout, self.X, self._grams = self._made(columns, sizes)
+        self._place(W)
         #: multiply-adds so far
         self.work = 0.0
 
-    def _largest(self) -> Vector:
-        """The largest eigenvalue of each group's part of the Gram matrix."""
-        lay, sizes = self.layout, self._sizes
-        if sizes.max() == 1:
-            return self._grams.reshape(-1, _WIDTH, _WIDTH).diagonal(0, 1, 2).ravel()[: sizes.size]
-        bend = np.empty(sizes.size)
-        parts = [
-            self._grams[i : i + m * m].reshape(m, m)
-            for i, m in zip(lay.at, _WIDTH * np.diff(lay.panel), strict=True)
-        ]
-        owner = np.repeat(np.arange(lay.at.size), np.diff(lay.group))
-        for size in np.unique(sizes):
-            some = np.flatnonzero(sizes == size)
-            firsts = lay.start[some] - _WIDTH * lay.panel[owner[some]]
-            blocks = [parts[s][f : f + size, f : f + size]
-                      for s, f in zip(owner[some], firsts, strict=True)]  # fmt: skip
-            bend[some] = np.linalg.eigvalsh(np.array(blocks))[:, -1]
-        return np.maximum(bend, 0.0) * (1 + 1e-12)
+    def extend(self, columns: Index, sizes: Index, a: Vector, W: Matrix) -> None:
+        """With more groups; `a` and W are of all of them."""
+        lay, X, grams = self._made(columns, sizes)
+        self.layout = self.layout.joined(lay, self._grams.size)
+        self.X = np.concatenate([self.X, X])
+        self._grams = np.concatenate([self._grams, grams])
+        self._sizes, self.a = np.concatenate([self._sizes, sizes]), a
+        self._place(W)
+
+    def _made(self, columns: Index, sizes: Index) -> tuple[Layout, Any, Vector]:
+        """The panels of these columns, and the Gram matrices of their sets."""
+        lay, of = Layout.of(sizes), self._source
+        count = int(lay.panel[-1])
+        places = np.full(_WIDTH * count, -1)
+        places[lay.real] = columns
+        X = np.empty((count, of.X.shape[0], _WIDTH))
+        panels.pack(of.X, places, of.mean, of.root, X)
+        grams = np.empty(int(lay.at[-1]) + (_WIDTH * int(lay.panel[-1] - lay.panel[-2])) ** 2)
+        panels.grams(X, lay.panel, lay.at, of.scale, grams)
+        return lay, X, grams
+
+    def _place(self, W: Matrix) -> None:
+        lay, K = self.layout, W.shape[1]
+        widest = _WIDTH * int(np.max(np.diff(lay.panel)))
+        self._room = np.empty(max(3 * widest * K + _WIDTH * (self.R.shape[1] + K), 2 * widest**2))
+        self.W = np.zeros((_WIDTH * self.X.shape[0], K))
+        self.W[lay.real] = W
+        self._alive = np.zeros(lay.at.size, np.uint8)
+        self._bend = np.empty(self._sizes.size)
+        panels.largest(self._grams, lay.panel, lay.group, lay.at, lay.start, self._room, self._bend)
+        self._bend *= 1 + 1e-12
+        self._gram: tuple[Index, Matrix] | None = None
 
     @property
     def weights(self) -> Matrix:

@@ -37,10 +37,6 @@ from .working_set.tuning import Tuning
 
 #: conjugate gradients on the groups that are not zero, at most, and the share of the residual left
 _GRADIENTS, _RESIDUAL = 50, 1e-3
-#: with so many rows a column slopes say well enough which groups matter: all that violate are in a
-#: set, and there are no stages
-_TALL = 4.0
-
 
 def _knows(problem: ERM) -> bool:
     if problem.K == 1:
@@ -128,12 +124,15 @@ class GroupRun(SparseRun):
     """The method at work. w and slopes are those of all groups, one after the other."""
 
     penalty: Any
+    #: with so many rows a column slopes say well enough which groups matter: all that violate are in
+    #: a set, and there are no stages
+    tall_at = 4.0
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         g, self._K = problem.g, problem.K
         self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
         super().__init__(problem, at, target, tuning)
-        self._tall = problem.n_samples >= _TALL * problem.d
+        self._tall = problem.n_samples >= self.tall_at * problem.d
         if self._tall:
             self.theta = 1.0
         self._block: Any = None

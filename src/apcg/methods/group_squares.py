@@ -21,7 +21,7 @@ from ..erm import ERM
 from ..losses import Squared
 from ..points import Certificate, Point, Start
 from .base import Budget, Target
-from .group_panels import Panels
+from .group_panels import Panels, Source
 from .group_set import GroupPenalty, GroupRun, _Model
 from .working_set.fit import Seen
 from .working_set.run import SparseRun
@@ -29,6 +29,8 @@ from .working_set.tuning import Tuning
 
 _EPS = float(np.finfo(float).eps)
 _NONE = np.empty(0)
+#: a set gets at least this share of all columns, if so many violate and there are stages
+_SHARE = 0.1
 
 
 class _Squares:
@@ -46,6 +48,8 @@ def fits(problem: ERM) -> bool:
 class SquaresRun(GroupRun):
     """The method at work."""
 
+    tall_at = 1.0
+
     def _prepare(self, problem: ERM, at: Start) -> None:
         self.penalty, self.losses = GroupPenalty.of(problem), _Squares()  # type: ignore[assignment]
         K, n, s = problem.K, problem.n_samples, problem.weights
@@ -61,7 +65,8 @@ class SquaresRun(GroupRun):
         self._Y = np.zeros((n, K if K == 1 else -(-K // 4) * 4))
         self._Y[:, :K] = y if s.size == 1 else y * self._root[:, None]
         self._R = self._Y.copy()
-        self._single = int(np.diff(self.penalty.starts).max()) == 1
+        self._sizes = np.diff(self.penalty.starts)
+        self._single = int(self._sizes.max()) == 1
         self._panels: Panels | None = None
         self._share = 1.0
         self.b = 0.0 if K == 1 else np.zeros(K)
@@ -164,14 +169,13 @@ class SquaresRun(GroupRun):
     # ---- a round --------------------------------------------------------------------------------
 
     def round(self, gap: float, value: float) -> bool:
-        if self._renew():
-            self._take()
+        self._renew()
         made = self._panels
         assert made is not None
         t, share = self.tuning, self.tuning.enough * self._tol
         fine, least = math.sqrt(share), share * abs(value)
-        made.a = self._on().a
-        if self._tall and self.theta == 1:
+        made.a = self.theta * self.penalty.a[self._chosen]
+        if self._tall:
             wanted = (fine, least, fine, least)
         else:
             first = float(self._scores.max()) / self.theta
@@ -187,49 +191,51 @@ class SquaresRun(GroupRun):
             self.descend()
         return moved
 
-    def _renew(self) -> bool:
-        """Choose groups; False if those there were will do."""
-        before = self._chosen if self._panels is not None else None
-        if self._panels is None:
-            self._block = None
-        self._choose()
-        return self._panels is None or self._chosen is not before
-
-    def _choose(self) -> None:
-        score = self._scores / self.theta
-        inside = self._norms > 0
-        count, support = score.size, int(np.count_nonzero(inside))
-        score[inside] = np.inf
-        if self._panels is not None:
-            beyond = score.copy()
-            beyond[self._chosen] = 0.0
-            if not np.any(beyond > 1):
-                return
-        outside = int(np.count_nonzero(score > 1)) - support
-        few = min(self.tuning.first, math.sqrt(2 * self.problem.d * self._K))
-        least = max(1, int(few * count / self.problem.d))
-        most = outside if self._tall else max(support, least)
-        size = min(max(2 * support, support + min(outside, most), least), count)
-        if self._tall:
-            size = min(max(support + outside, 1), count)
-        self._chosen = (
-            np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
-        )
+    def _renew(self) -> None:
+        """The panels of the groups to work on: those there were, and more if others violate."""
+        more = self._more()
+        if not more.size:
+            return
+        known = self._panels
         starts = self.penalty.starts
-        self._places = (
-            self._chosen if self._single
-            else np.concatenate([np.arange(starts[q], starts[q + 1]) for q in self._chosen])
+        places = (
+            more if self._single
+            else np.concatenate([np.arange(starts[q], starts[q + 1]) for q in more])
         )  # fmt: skip
+        if known is not None:
+            self._chosen = np.concatenate([self._chosen, more])
+            self._places = np.concatenate([self._places, places])
+        else:
+            self._chosen, self._places = more, places
+        a, W = self.penalty.a[self._chosen], self.w[self._places].reshape(-1, self._K)
+        columns, sizes = self._members[places], self._sizes[more]
+        if known is not None:
+            known.extend(columns, sizes, a, W)
+        else:
+            p = self.problem
+            source = Source(p.samples.stored, self._mean, self._root, 1 / p.n)
+            self._panels = Panels(source, columns, sizes, a, W, self._R)
+        self.cost += 0.5 * columns.size / self.problem.d
 
-    def _take(self) -> None:
-        """The panels of the groups chosen."""
-        sizes = np.diff(self.penalty.starts)[self._chosen]
-        features = self._members[self._places]
-        self._panels = Panels(
-            self.problem.samples.stored, features, sizes, self._on().a, 1 / self.problem.n,
-            self._mean, self._root, self.w[self._places].reshape(-1, self._K), self._R,
-        )  # fmt: skip
-        self.cost += 0.5 * features.size / self.problem.d
+    def _more(self) -> Any:
+        """Groups that are to come into the set, the most violated ones if there are many.
+
+        They are in that order, so that what stays zero is in panels of its own.
+        """
+        score, count = self._scores / self.theta, self._scores.size
+        score[self._norms > 0] = np.inf
+        support = int(np.count_nonzero(self._norms))
+        if self._panels is not None:
+            score[self._chosen] = 0.0
+        out = int(np.count_nonzero(score > 1))
+        if out == 0 and self._panels is not None:
+            return np.empty(0, np.intp)
+        most = out
+        if not self._tall:
+            columns = max(self.tuning.first, _SHARE * self.problem.d)
+            most = min(out, max(support, int(columns * count / self.problem.d)))
+        size = min(max(most, 1), count)
+        return np.argsort(-score, kind="stable")[:size]
 
     def _model(
         self, G: Matrix, g: Matrix, W: Matrix, starts: Any, bend: Vector, a: Vector, wanted: Any
