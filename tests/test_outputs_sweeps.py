@@ -105,8 +105,9 @@ def same(found, exact):
 def test_the_order_of_features_makes_no_difference(loss, penalty):
     p = rare(problem(loss, layout="csr", n=150, alpha=3e-6))
     p = ERM(p.samples.stored, p.y, p.loss, penalty, p.alpha)
+    without = ("newton", "one_by_one")
     answers = [
-        solve(p, BlockAuto(("newton",), replace(DEFAULTS, large=large)), tol=1e-9, random_state=0)
+        solve(p, BlockAuto(without, replace(DEFAULTS, large=large)), tol=1e-9, random_state=0)
         for large in (0.0, np.inf)
     ]
     assert all(r.converged and r.mu < 1 for r in answers)

@@ -62,6 +62,19 @@ def side_by_side(problems: Sequence[ERM]) -> Outputs:
     return other
 
 
+def apart(problem: Outputs) -> list[ERM]:
+    """The problems that `side_by_side` makes one of: one for each output, over the same X."""
+    loss, g, found = problem.loss, problem.g, []
+    assert isinstance(loss, Columns)
+    assert isinstance(g, regulariser_outputs.Entries)
+    for y in np.ascontiguousarray(problem.y.T):
+        part = object.__new__(ERM)
+        part.__dict__.update(problem.__getstate__())
+        part.__dict__.update(y=y, K=1, loss=loss.loss, g=g.each)
+        found.append(part)
+    return found
+
+
 class Outputs(ERM):
     """A problem with K outputs; made by `ERM`."""
 

@@ -31,6 +31,7 @@ from .base import (
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
 from .group_set import OutputsGroupSet
+from .one_by_one import OneByOne
 
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
@@ -117,9 +118,10 @@ class OutputsAFG(AFGMethod):
 
 @dataclass(frozen=True)
 class BlockAuto:
-    """Sweeps over blocks where the dual can be solved by them, else AFG.
+    """Sweeps over blocks where the dual can be solved by them, else sets, one by one, or AFG.
 
-    without  ideas to leave out: "newton", "momentum", "visits", "shrinking", "settling"
+    without  ideas to leave out: "newton", "one_by_one", "momentum", "visits", "shrinking",
+             "settling"
     """
 
     without: tuple[str, ...] = ()
@@ -135,12 +137,14 @@ class BlockAuto:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, or at what fits w, or at zero."""
-        for method, why in (
-            (OutputsGroupSet(), "the penalty chooses rows of W"),
-            (OutputsAFG(), "no sweep over blocks knows this loss with this penalty"),
+        swept = DUAL_BLOCKS.holds(problem)
+        alone = "one_by_one" not in self.without and (not swept or _makes_zeros(problem))
+        for method, fits, why in (
+            (OutputsGroupSet(), True, "the penalty chooses rows of W"),
+            (OneByOne(), alone, "each output is a problem of its own"),
+            (OutputsAFG(), not swept, "no sweep over blocks knows this loss with this penalty"),
         ):
-            fits = unmet(method, problem) is None
-            if fits and (method.name != "afg" or not DUAL_BLOCKS.holds(problem)):
+            if fits and unmet(method, problem) is None:
                 return _named(method.start(problem, at, target, rng), method.name, why)
         p = _start(problem, at)
         small = "newton" not in self.without and newton.applies(p)
@@ -158,6 +162,16 @@ class BlockAuto:
             why = f"{p.n_samples:,} samples for {p.d * p.K:,} numbers of W"
             return BlockPlan(p, first, target, sweeps, why)
         return BlockPlan(p, sweeps(at), target, sweeps, why)
+
+
+def _makes_zeros(problem: ERM) -> bool:
+    """Whether a smooth problem has L1 enough for working sets to be faster than dual sweeps.
+
+    Squared loss, 200 x 1,000 with 20 outputs: 0.08 of the time of the sweeps with l1_ratio = 0.9,
+    0.5 with 0.5; 2,000 x 100 with 0.1: 1.4 times.
+    """
+    soft = getattr(problem, "soft", None)
+    return soft is not None and problem.loss.gamma > 0 and soft[0] >= soft[1]
 
 
 def _named(run: Run, name: str, why: str) -> Run:

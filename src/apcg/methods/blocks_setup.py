@@ -26,7 +26,7 @@ from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
 
 #: What can be left out of the method, to see what it is worth.
-PARTS = ("newton", "momentum", "visits", "shrinking", "settling")
+PARTS = ("newton", "one_by_one", "momentum", "visits", "shrinking", "settling")
 
 
 @dataclass(frozen=True)

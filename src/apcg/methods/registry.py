@@ -16,6 +16,7 @@ from .group_set import GroupSet, OutputsGroupSet
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
+from .one_by_one import OneByOne
 from .plan import Auto
 from .sag import StochasticAverageGradient
 from .sdca import DualAscent
@@ -43,17 +44,18 @@ def register(method: Method) -> Method:
 
 def names() -> tuple[str, ...]:
     """The names of all methods, in the order they were registered."""
-    return tuple(_METHODS)
+    return tuple(_METHODS | _FOR_OUTPUTS)
 
 
 def find(method: str | Method, K: int = 1) -> Method:
     """The method of that name for K outputs, or the method object itself."""
     if isinstance(method, str) or not hasattr(method, "start"):
         name = choice(method, "method", names())
-        if K > 1 and name not in _FOR_OUTPUTS:
-            known = ", ".join(map(repr, _FOR_OUTPUTS))
-            raise ValueError(f"method {name!r} is for one output, got {K}; take one of {known}.")
-        return _METHODS[name] if K == 1 else _FOR_OUTPUTS[name]
+        known, sort = (_METHODS, "many outputs") if K == 1 else (_FOR_OUTPUTS, "one output")
+        if name not in known:
+            others = ", ".join(map(repr, known))
+            raise ValueError(f"method {name!r} is for {sort}, got {K}; take one of {others}.")
+        return known[name]
     _check(method)
     if K > 1 and not getattr(method, "outputs", False):
         raise ValueError(
@@ -127,5 +129,6 @@ for _method in (
     BlockNewton(),
     OutputsAFG(),
     OutputsGroupSet(),
+    OneByOne(),
 ):
     register(_method)
