@@ -12,7 +12,7 @@ from apcg._kernels import lasso
 from apcg.certificate import certify
 from apcg.methods.base import Budget, Target
 from apcg.methods.blocks_plan import BlockAuto
-from apcg.methods.group_set import GroupRun
+from apcg.methods.group_run import GroupRun
 from apcg.methods.working_set import Tuning
 from apcg.points import Point, Start
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._kernels import matrix, panels
+from .._kernels import matrix
 from .._validation import Index, Matrix, Vector, check_length, is_sparse
 from . import many
 from .compact import Compact
@@ -33,9 +33,6 @@ _NO_INDEX = np.empty(0, dtype=np.int32)
 #: Of a dense matrix with fewer than one in so many entries of r that are not zero, their rows are
 #: gathered: a number that is picked out takes ten times as long as one that is passed by.
 _FEW = 16
-#: With so many outputs products of a dense matrix are by kernels of ours. Of the time of BLAS, 2,000
-#: x 200 with 5: 0.7; 500 x 2,000 with 3: 0.45; with 2 it is 1.5, with 8 to 20 1.0 to 1.3.
-_FEW_OUTPUTS = range(3, 7)
 
 #: The data, indices and indptr of a CSR matrix.
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -318,11 +315,6 @@ class Dense(Stored):
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
             return super().dot(x)
         check_length(x, self.n_coordinates, "x", columns=True)
-        if x.ndim == 2 and x.shape[1] in _FEW_OUTPUTS:
-            out, rest = np.zeros((x.shape[1], self.n_rows)), np.zeros((x.shape[1], 8))
-            x = x if x.strides[1] == x.itemsize and x.strides[0] > 0 else np.ascontiguousarray(x)
-            panels.dot(self.stored, x, rest, out)
-            return np.ascontiguousarray(out.T)
         if x.ndim == 2:  # by rows of x': BLAS takes 0.4 to 0.7 of the time for few outputs
             return np.ascontiguousarray((x.T @ self.stored).T)
         return np.asarray(x @ self.stored)
@@ -334,20 +326,7 @@ class Dense(Stored):
         if r.ndim == 1 and _FEW * np.count_nonzero(r) <= self.n_rows:
             some = np.flatnonzero(r)
             return np.asarray(self.stored[:, some] @ r[some])
-        if r.ndim == 2:
-            some = np.flatnonzero(r.any(axis=1))
-            if r.shape[1] in _FEW_OUTPUTS or _FEW * some.size <= self.n_rows:
-                return self._of_rows(r, some)
         return np.asarray(self.stored @ r)
-
-    def _of_rows(self, r: Matrix, some: Index) -> Matrix:
-        """A'r by the rows of r that are not zero; there are columns of zeros for a kernel."""
-        K = r.shape[1]
-        wide = -(-K // 4) * 4
-        W, out = np.zeros((some.size, wide)), np.empty((self.n_coordinates, wide))
-        W[:, :K] = r[some]
-        panels.tdot(self.stored, some, W, out)
-        return np.ascontiguousarray(out[:, :K])
 
     def gram(self, weight: Vector) -> tuple[Matrix, float]:
         check_length(weight, self.n_coordinates, "weight")

@@ -23,20 +23,30 @@ _WIDTH = 8
 
 @dataclass(frozen=True)
 class PanelTuning:
-    """Measured on random, correlated and low rank data, 200 x 20 to 20,000 x 30, 1 to 20 outputs."""
+    """Constants of sweeps over panels.
+
+    Where no figure is given a value is a first guess, which was not varied.
+    """
 
     #: groups of more than one column are put together in sets of so many columns
     set_columns: int = 16
     #: turns over the groups of a set, until one goes less than this part of the first
     inner: int = 5
     part: float = 0.1
-    #: sweeps before the rate is looked at, and between looks
+    #: sweeps before the rate is looked at; between looks there are up to four times as many
     look: int = 4
+    #: how often it is looked at in a round
+    looks: int = 100
     #: a multiply-add of a Gram matrix, and of a sweep on it, over one of a sweep over panels
     gram_cost: float = 1.0
     model_cost: float = 0.7
     #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
     margin: float = 0.7
+    #: with so many rows a column there are no stages; 4 was slower on random and low rank data
+    #: (300 x 300, 6 outputs, /100 to 1e-3) and faster on columns alike (3,000 x 100)
+    tall_at: float = 1.0
+    #: a set grows by up to this share of all columns, if so many violate and there are stages
+    share: float = 0.1
 
 
 TUNING = PanelTuning()
@@ -68,23 +78,23 @@ class Layout:
             start[-1] = _WIDTH * sets
             group = np.minimum(_WIDTH * steps, count)
             return cls(np.arange(count), start, steps, group, _WIDTH**2 * steps[:-1])
-        starts, panel, group = [0], [0], [0]
+        starts, panel, ends = [0], [0], [0]
         for q, size in enumerate(sizes.tolist()):
-            if starts[-1] + size > _WIDTH * panel[-1] + TUNING.set_columns and q > group[-1]:
+            if starts[-1] + size > _WIDTH * panel[-1] + TUNING.set_columns and q > ends[-1]:
                 panel.append(-(-starts[-1] // _WIDTH))
                 starts[-1] = _WIDTH * panel[-1]
-                group.append(q)
+                ends.append(q)
             starts.append(starts[-1] + size)
         panel.append(-(-starts[-1] // _WIDTH))
-        group.append(len(sizes))
+        ends.append(len(sizes))
         starts[-1] = _WIDTH * panel[-1]
         start = np.array(starts)
         real = np.repeat(start[:-1] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         squares = (_WIDTH * np.diff(panel)) ** 2
-        return cls(real, start, np.array(panel), np.array(group), np.cumsum(squares) - squares)
+        return cls(real, start, np.array(panel), np.array(ends), np.cumsum(squares) - squares)
 
     def joined(self, other: Layout, numbers: int) -> Layout:
-        """This, with `numbers` in its Gram matrices, and another after it."""
+        """Both, one after the other; there are `numbers` in the Gram matrices of the first."""
         panels_, groups = int(self.panel[-1]), int(self.group[-1])
         columns = _WIDTH * panels_
         return Layout(
@@ -176,7 +186,7 @@ class Panels:
         """
         t = TUNING
         most, whole = t.look, True
-        for _ in range(100):
+        for _ in range(t.looks):
             far = self.sweeps(whole, most, wanted)
             if far.size < most or far[-1] == 0:
                 return
@@ -216,7 +226,8 @@ class Panels:
         made = self._gram is not None and np.array_equal(self._gram[0], self._some())
         once = 0.0 if made else t.gram_cost * 0.5 * n * size * size
         left = min(left, 1e4)
-        return once + t.model_cost * left * size * size * K < t.margin * left * 2 * n * size * K
+        by_gram = once + t.model_cost * left * size * size * K
+        return bool(by_gram < t.margin * left * 2 * n * size * K)
 
     def _by_gram(self, wanted: tuple[float, float, float, float], model: Any) -> None:
         """The model on what is not zero, by its Gram matrix."""

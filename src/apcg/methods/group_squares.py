@@ -11,26 +11,23 @@ for every t at which t x is feasible. `group_panels` brings P down on a set.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .._validation import Matrix, Vector
 from ..data.linear_map import Dense
 from ..erm import ERM
-from ..losses import Squared
 from ..points import Certificate, Point, Start
 from .base import Budget, Target
-from .group_panels import Panels, Source
-from .group_set import GroupPenalty, GroupRun, _Model
+from .group_panels import TUNING, Panels, Source
+from .group_products import columns_times, rows_times
+from .group_run import GroupModel, GroupPenalty, GroupRun
 from .working_set.fit import Seen
 from .working_set.run import SparseRun
-from .working_set.tuning import Tuning
 
 _EPS = float(np.finfo(float).eps)
 _NONE = np.empty(0)
-#: a set gets at least this share of all columns, if so many violate and there are stages
-_SHARE = 0.1
 
 
 class _Squares:
@@ -39,16 +36,10 @@ class _Squares:
     constant = True
 
 
-def fits(problem: ERM) -> bool:
-    """Whether it is the squared loss on dense data."""
-    loss = problem.loss if problem.K == 1 else getattr(problem.loss, "loss", None)
-    return type(loss) is Squared and isinstance(problem.samples, Dense)
-
-
 class SquaresRun(GroupRun):
     """The method at work."""
 
-    tall_at = 1.0
+    tall_at = TUNING.tall_at
 
     def _prepare(self, problem: ERM, at: Start) -> None:
         self.penalty, self.losses = GroupPenalty.of(problem), _Squares()  # type: ignore[assignment]
@@ -84,7 +75,7 @@ class SquaresRun(GroupRun):
     def _look_again(self) -> None:
         """R anew, from w alone."""
         W = self._own(self.w).reshape(self.problem.d, self._K)
-        z = self.problem.samples.tdot(W[:, 0] if self._K == 1 else W).reshape(-1, self._K)
+        z = self._times(W[:, 0] if self._K == 1 else W).reshape(-1, self._K)
         if self.problem.intercept:
             z = z - self._mean @ W
         if self._root.size:
@@ -94,6 +85,10 @@ class SquaresRun(GroupRun):
         self._panels = None
         self.cost += 0.5
 
+    def _times(self, w: Any) -> Any:
+        """X w, from w alone."""
+        return rows_times(cast("Dense", self.problem.samples), w)
+
     def _x(self) -> Any:
         x = self._R[:, : self._K]
         x = x * self._root[:, None] if self._root.size else x
@@ -101,12 +96,14 @@ class SquaresRun(GroupRun):
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
-        slope = self.problem.samples.dot(self._x()) / self.problem.n
+        x, samples = self._x(), cast("Dense", self.problem.samples)
+        slope = columns_times(samples, x) / self.problem.n
         self.slope = slope if self._single and self._K > 1 else slope[self._members]
         self._scores = self.penalty.norms(self.slope) / self.penalty.a
         self._most = float(self._scores.max(initial=0.0))
         R, n = self._R, self.problem.n
         self._rr, self._yr = float(np.vdot(R, R)), float(np.vdot(self._Y, R))
+        self._xx = float(np.vdot(x, x)) if self._root.size else self._rr
         self.seen_at = Seen(_NONE, 0.5 * self._rr / n, _NONE, _NONE)
         self._norms = self.penalty.norms(self.w)
         self.cost += 0.5
@@ -128,10 +125,13 @@ class SquaresRun(GroupRun):
 
     @property
     def _rounding(self) -> float:
-        """What rounding can make of |v_q|/a_q, in whatever order sums are made: see `whole`."""
+        """What rounding can make of |v_q|/a_q, in whatever order sums are made: see `whole`.
+
+        Once here, and once more where a sum is taken again, or x balanced.
+        """
         p = self.problem
-        length = self._length * math.sqrt(self._rr)
-        return (p.n_samples + 8) * _EPS * length / (p.n * float(self.penalty.a.min()))
+        length = self._length * math.sqrt(self._xx)
+        return 2 * (p.n_samples + 8) * _EPS * length / (p.n * float(self.penalty.a.min()))
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
         n, room = self.problem.n, self._rounding
@@ -149,7 +149,7 @@ class SquaresRun(GroupRun):
         if self._rounding > 0.1 * self._tol or self.theta > 1:
             b = self._centre - self._mean @ w if p.intercept else self.b
             return Point(w, x, float(b[0]) if p.intercept and self._K == 1 else b)
-        z = p.samples.tdot(w)
+        z = self._times(w)
         b = self.b
         if p.intercept:
             y, s = p.y.reshape(-1, self._K), np.broadcast_to(p.weights, p.n_samples)
@@ -182,7 +182,9 @@ class SquaresRun(GroupRun):
             wanted = (t.exact * max(first - 1, 0.0), max(t.inner * gap, least), fine, least)
         before = made.work
         made.solve(wanted, self._model)
-        self.cost += (made.work - before) / (2.0 * self._K * self.problem.d * self.problem.n_samples)
+        self.cost += (made.work - before) / (
+            2.0 * self._K * self.problem.d * self.problem.n_samples
+        )
         new = made.weights
         new = new[:, 0] if self._K == 1 else new
         moved = not np.array_equal(self.w[self._places], new)
@@ -232,7 +234,7 @@ class SquaresRun(GroupRun):
             return np.empty(0, np.intp)
         most = out
         if not self._tall:
-            columns = max(self.tuning.first, _SHARE * self.problem.d)
+            columns = max(self.tuning.first, TUNING.share * self.problem.d)
             most = min(out, max(support, int(columns * count / self.problem.d)))
         size = min(max(most, 1), count)
         return np.argsort(-score, kind="stable")[:size]
@@ -240,11 +242,6 @@ class SquaresRun(GroupRun):
     def _model(
         self, G: Matrix, g: Matrix, W: Matrix, starts: Any, bend: Vector, a: Vector, wanted: Any
     ) -> Matrix:
-        model = _Model(G, g, W, GroupPenalty(a, starts), self.tuning, bend)
+        model = GroupModel(G, g, W, GroupPenalty(a, starts), self.tuning, bend)
         model.solve(*wanted)
         return model.v
-
-
-def started(problem: ERM, at: Start, target: Target, tuning: Tuning) -> GroupRun:
-    """The run for this problem."""
-    return (SquaresRun if fits(problem) else GroupRun)(problem, at, target, tuning)

@@ -1,0 +1,354 @@
+"""Working sets of groups at work, for any smooth loss: rounds, the penalty, the model of a set.
+
+    minimize P(W) = the mean loss + alpha sum_q a_q |W_q|_2
+
+A round is one of `working_set` with groups in the place of columns: the gradient, the groups that
+may move, a model on them by their Gram matrix, a search along the line. Sweeps over blocks find
+which groups are zero; where they are slow, conjugate gradients on those that are not, where the
+penalty is smooth, find the rest.
+
+The squared loss may have K outputs: its Gram matrix is that of one. Other smooth losses have one.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .._kernels import lasso
+from .._validation import Index, Matrix, Vector
+from ..certificate import certify_given
+from ..data.linear_map import Sparse
+from ..erm import ERM
+from ..points import Certificate, Point, Start
+from ..regulariser_groups import GroupNorms
+from .base import Target
+from .working_set.blocks import Copied, Sliced
+from .working_set.fit import Losses
+from .working_set.run import SparseRun
+from .working_set.tuning import Tuning
+
+#: conjugate gradients on the groups that are not zero, at most, and the share of the residual left
+_GRADIENTS, _RESIDUAL = 50, 1e-3
+
+
+class GroupPenalty:
+    """alpha g on some groups, whose rows follow one another; W has a column for each output."""
+
+    bounded = ridged = False
+
+    def __init__(self, a: Vector, starts: Index) -> None:
+        self.a, self.starts = a, starts
+
+    @classmethod
+    def of(cls, problem: ERM) -> GroupPenalty:
+        """Of all groups, in the order of `members`."""
+        g: Any = problem.g
+        if isinstance(g, GroupNorms):
+            return cls(problem.alpha * g.a, g.starts)
+        each = np.full(problem.d, problem.alpha * g.a)
+        return cls(each, np.arange(problem.d + 1, dtype=np.intp))
+
+    def norms(self, w: Matrix) -> Vector:
+        """Of each group."""
+        squares = np.einsum("jk,jk->j", w, w) if w.ndim == 2 else w * w
+        if self.starts.size == squares.size + 1:  # groups of one row
+            return np.sqrt(squares)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]))
+
+    def value(self, w: Matrix) -> float:
+        """sum_q a_q |w_q|"""
+        return float(self.a @ self.norms(w))
+
+    def times(self, theta: float) -> GroupPenalty:
+        """The same with theta a in the place of a."""
+        return self if theta == 1 else GroupPenalty(theta * self.a, self.starts)
+
+    def most(self, slope: Matrix) -> float:
+        """The least theta at which w = 0 is at rest."""
+        return float(np.max(self.norms(slope) / self.a, initial=0.0))
+
+
+class GroupRun(SparseRun):
+    """The method at work. w and slopes are those of all groups, one after the other."""
+
+    penalty: Any
+    #: with so many rows a column slopes say well enough which groups matter: all that violate are
+    #: in a set, and there are no stages
+    tall_at = 4.0
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
+        g, self._K = problem.g, problem.K
+        self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
+        super().__init__(problem, at, target, tuning)
+        self._tall = problem.n_samples >= self.tall_at * problem.d
+        if self._tall:
+            self.theta = 1.0
+        self._block: Any = None
+        self._chosen = np.empty(0, np.intp)
+        self._columns = problem.samples.stored.tocsc() if self._sparse else None
+
+    @property
+    def _sparse(self) -> bool:
+        return isinstance(self.problem.samples, Sparse)
+
+    def _prepare(self, problem: ERM, at: Start) -> None:
+        self.penalty = GroupPenalty.of(problem)
+        flat: Any = problem
+        if problem.K > 1:  # the outputs of a row follow one another
+            weights = problem.weights
+            flat = SimpleNamespace(
+                loss=problem.loss.loss, y=problem.y.reshape(-1), n=problem.n,
+                weights=np.repeat(weights, problem.K) if weights.size > 1 else weights,
+            )  # fmt: skip
+        self.losses = Losses(flat)
+        shape = (problem.d,) if problem.K == 1 else (problem.d, problem.K)
+        self.w = np.zeros(shape) if at.w is None else at.w[self._members]
+        self.b = np.zeros(problem.K) if at.b is None or problem.K == 1 else np.array(at.b, float)
+        if problem.K == 1:
+            self.b = float(at.b or 0.0)
+
+    def _penalise(self, problem: ERM) -> None:
+        self.penalty = GroupPenalty.of(problem)
+
+    # ---- where it is ----------------------------------------------------------------------------
+
+    def _own(self, w: Any) -> Any:
+        """w by feature."""
+        made = np.empty_like(w)
+        made[self._members] = w
+        return made
+
+    def point(self) -> Point | Certificate:
+        w = self._own(self.w)
+        if self._paired and self._pair is not None:
+            return certify_given(self.problem, Point(w, self._pair[0], self.b, v=self._pair[1]))
+        return Point(w, self._dual, self.b)
+
+    def is_at(self, w: Any) -> bool:
+        return np.array_equal(w, self._own(self.w))
+
+    def predict(self) -> Vector:
+        self.cost += 0.5
+        return np.asarray(self.problem.samples.tdot(self._own(self.w)) + self.b).reshape(-1)
+
+    def begin_at(self) -> Vector:
+        return np.tile(np.atleast_1d(self.b), self.problem.n_samples).astype(np.float64)
+
+    def settle(self) -> None:
+        if self._K == 1:
+            super().settle()
+            return
+        off = self.at.slope.reshape(-1, self._K).sum(axis=0)
+        off /= self.at.bend.reshape(-1, self._K).sum(axis=0)
+        self.b = self.b - off
+        self.seen_at = self.losses.at(self.at.z - np.tile(off, self.problem.n_samples))
+
+    def _x(self) -> Any:
+        x = self.losses.dual_of(self.at.slope)
+        return x if self._K == 1 else x.reshape(-1, self._K)
+
+    def descend(self) -> None:
+        """`slope` anew, of a dual point that is feasible unless another group violates."""
+        p, x, s = self.problem, self._x(), 1.0
+        if self._block is not None and self.theta == 1:
+            near = self._block.slope(self._rows(self.at.slope))
+            s = 1 / max(1.0, self._on().most(near) * (1 + self.slack))
+            x = s * x
+        v = p._combine(x)
+        self.slope = (v * (p.alpha / s))[self._members]
+        self._pair = (x, v) if self.theta == 1 else None
+        self.cost += 0.5
+
+    def _rows(self, flat: Vector) -> Any:
+        return flat if self._K == 1 else flat.reshape(-1, self._K)
+
+    def _gap_at(self, theta: float) -> tuple[float, float]:
+        penalty, losses = self.penalty.times(theta), self.losses
+        value = self.at.value + penalty.value(self.w)
+        self._paired = False
+        if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
+            self._paired = True
+            return value - losses.dual_value(self._pair[0].reshape(-1)), value
+        s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
+        self._dual = s * self._x()
+        return value - losses.dual_value(self._dual.reshape(-1)), value
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def _on(self) -> GroupPenalty:
+        """The penalty of the groups chosen."""
+        whole = self.penalty.times(self.theta)
+        sizes = np.diff(whole.starts)[self._chosen]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return GroupPenalty(whole.a[self._chosen], starts)
+
+    def round(self, gap: float, value: float) -> bool:
+        self._choose()
+        steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
+        moved = False
+        for k in range(steps):
+            near = self.slope[self._places] if k == 0 else None
+            if near is None:
+                near = self._block.slope(self._rows(self.at.slope))
+            if not self._step(near, gap, value):
+                break
+            moved = True
+        if moved:
+            self.descend()
+        return moved or self.lifts()
+
+    def _choose(self) -> None:
+        """The groups that are not zero and those nearest to it; the same set if it will do."""
+        penalty = self.penalty.times(self.theta)
+        score, inside = penalty.norms(self.slope) / penalty.a, penalty.norms(self.w) > 0
+        count, support = score.size, int(np.count_nonzero(inside))
+        score[inside] = np.inf
+        if self._block is not None:
+            beyond = score.copy()
+            beyond[self._chosen] = 0.0
+            if not np.any(beyond > 1):
+                return
+        outside = int(np.count_nonzero(score > 1)) - support
+        # so many columns that their Gram matrix costs about as much as a pass
+        few = min(self.tuning.first, math.sqrt(2 * self.problem.d * self._K))
+        least = max(1, int(few * count / self.problem.d))
+        most = outside if self._tall else max(support, least)
+        size = min(max(2 * support, support + min(outside, most), least), count)
+        chosen = (
+            np.arange(count) if size == count else np.sort(np.argpartition(-score, size - 1)[:size])
+        )
+        self._chosen, starts = chosen, penalty.starts
+        self._places = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
+        features = self._members[self._places]
+        self._block = (
+            Sliced(self._columns, features) if self._sparse else Copied(self.problem, features)
+        )
+        self.cost += 0.5 * features.size / self.problem.d
+
+    def _step(self, slope: Any, gap: float, value: float) -> bool:
+        on, block, places = self._on(), self._block, self._places
+        bend = self.bend() if self._K == 1 else self.at.bend[:: self._K]
+        G, mean = block.gram(bend, self.problem.intercept, kept=self.losses.constant)
+        self.cost += block.cost
+        w = self.w[places]
+        model = GroupModel(G, slope, w, on, self.tuning)
+        model.solve(*self._wanted(on, slope, w, gap, value))
+        v = model.v.reshape(w.shape)
+        step = v - w
+        if not step.any():
+            return False
+        way_b: Any = 0.0 if mean is None else -(mean @ step)
+        way = (block.times(step) + way_b).reshape(-1)
+        return self.move(places, v, way, way_b, on) > 0
+
+    def _wanted(
+        self, on: GroupPenalty, slope: Any, w: Any, gap: float, value: float
+    ) -> tuple[float, float, float, float]:
+        """As in `wanted`; violations are relative to a_q."""
+        t, share = self.tuning, self.tuning.enough * self._tol
+        norms = on.norms(w)[:, None]
+        rows, flat = slope.reshape(slope.shape[0], -1), w.reshape(w.shape[0], -1)
+        each = np.repeat(np.where(norms > 0, on.a[:, None] / np.where(norms > 0, norms, 1.0), 0.0),
+                         np.diff(on.starts), axis=0)  # fmt: skip
+        off = on.norms(rows - each * flat)
+        off = np.where(norms[:, 0] > 0, off, np.maximum(off - on.a, 0.0)) / on.a
+        first, fine, least = float(off.max(initial=0.0)), math.sqrt(share), share * abs(value)
+        if self.losses.constant:
+            return t.exact * first, max(t.inner * gap, least), fine, least
+        return t.forcing * first, math.inf, fine, least
+
+
+class GroupModel:
+    """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <slope, v - w> + sum_q a_q |v_q|."""
+
+    def __init__(
+        self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: Tuning,
+        bend: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
+        size = w.shape[0]
+        self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
+        self.g = np.array(slope.reshape(size, -1), order="C")
+        self.v = np.array(w.reshape(size, -1), order="C")
+        sizes = np.diff(on.starts)
+        if bend is not None:
+            self._bend = bend
+        elif sizes.max() == 1:
+            self._bend = self.G.diagonal().copy()
+        else:
+            parts = zip(on.starts[:-1], on.starts[1:], strict=True)
+            self._bend = np.array([np.linalg.eigvalsh(self.G[i:j, i:j])[-1] for i, j in parts])
+        self._bend = np.maximum(self._bend, 0.0) * (1 + 1e-12)
+        self._room = np.empty(int(sizes.max()) * self.v.shape[1])
+
+    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
+        """As in `gram`, with violations relative to a_q."""
+        t = self._tuning
+        for _ in range(t.turns):
+            sweeps, worst = lasso.group_sweeps(
+                self.G, self.g, self.v, self._on.starts, self._bend, self._on.a, self._room,
+                t.sweeps, target, enough, fine, least,
+            )  # fmt: skip
+            if sweeps < t.sweeps or worst == 0:
+                return
+            for _ in range(t.newtons):
+                if not self._newton():
+                    break
+
+    def _newton(self) -> bool:
+        """A Newton step where the penalty is smooth, by conjugate gradients; whether it was cut."""
+        norms = self._on.norms(self.v)
+        sizes = np.diff(self._on.starts)
+        S = np.flatnonzero(np.repeat(norms > 0, sizes))
+        if not S.size:
+            return False
+        q = np.repeat(np.arange(norms.size), sizes)[S]
+        heads = np.flatnonzero(np.concatenate([[True], q[1:] != q[:-1]]))
+        unit = self.v[S] / norms[q][:, None]
+        pull = self.g[S] - self._on.a[q][:, None] * unit
+        bend, G = (self._on.a[q] / norms[q])[:, None], self.G[np.ix_(S, S)]
+        within = np.repeat(np.arange(heads.size), np.diff(np.append(heads, S.size)))
+
+        def across(p: Matrix) -> Matrix:
+            along = np.add.reduceat(np.einsum("jk,jk->j", unit, p), heads)[within]
+            return np.asarray(G @ p + bend * (p - along[:, None] * unit))
+
+        step = _conjugate_gradients(across, pull, G.diagonal()[:, None] + bend)
+        change, before = G @ step, float(self._on.a @ norms)
+        slope, curve = float(np.sum(self.g[S] * step)), float(np.sum(step * change))
+        t = 1.0
+        for _ in range(6):
+            new = self.v.copy()
+            new[S] += t * step
+            if 0.5 * t * t * curve - t * slope + self._on.value(new) < before:
+                self.v = new
+                self.g -= t * (self.G[:, S] @ step)
+                return t < 1
+            t *= 0.5
+        return False
+
+
+def _conjugate_gradients(across: Any, pull: Matrix, scale: Matrix) -> Matrix:
+    """The solution of across(step) = pull, preconditioned by `scale`."""
+    step, left = np.zeros_like(pull), pull.copy()
+    ready = left / scale
+    way, size = ready.copy(), float(np.sum(left * ready))
+    first = size
+    for _ in range(_GRADIENTS):
+        if not size > _RESIDUAL**2 * first:
+            break
+        ahead = across(way)
+        bend = float(np.sum(way * ahead))
+        if not bend > 0:
+            break
+        t = size / bend
+        step += t * way
+        left -= t * ahead
+        ready = left / scale
+        size, before = float(np.sum(left * ready)), size
+        way = ready + (size / before) * way
+    return step
