@@ -319,7 +319,8 @@ class GroupModel:
 
         step = _conjugate_gradients(across, pull, G.diagonal()[:, None] + bend)
         change, before = G @ step, float(self._on.a @ norms)
-        slope, curve = float(np.sum(self.g[S] * step)), float(np.sum(step * change))
+        # of a long step where G is singular, rounding made curve negative, and P 1e20
+        slope, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
         t = 1.0
         for _ in range(6):
             new = self.v.copy()

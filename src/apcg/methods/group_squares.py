@@ -85,6 +85,16 @@ class SquaresRun(GroupRun):
         self._panels = None
         self.cost += 0.5
 
+    def _balance(self) -> None:
+        """R at the best intercept: where columns have large means, rounding has moved it off."""
+        if not self.problem.intercept:
+            return
+        R, n = self._R, self.problem.n_samples
+        if self._root.size:
+            R -= np.outer(self._root, (self._root @ R) / float(self._root @ self._root))
+        else:
+            R -= R.sum(axis=0) / n
+
     def _times(self, w: Any) -> Any:
         """X w, from w alone."""
         return rows_times(cast("Dense", self.problem.samples), w)
@@ -96,6 +106,7 @@ class SquaresRun(GroupRun):
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
+        self._balance()
         x, samples = self._x(), cast("Dense", self.problem.samples)
         slope = columns_times(samples, x) / self.problem.n
         self.slope = slope if self._single and self._K > 1 else slope[self._members]
