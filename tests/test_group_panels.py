@@ -10,10 +10,10 @@ from apcg import ERM, path, solve
 from apcg import penalties as pen
 from apcg._kernels import panels
 from apcg.data.linear_map import Dense
-from apcg.methods import group_panels, group_products, group_squares
+from apcg.methods import group_panels, group_products, group_run, group_squares
 from apcg.methods.base import Budget, Target
 from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
-from apcg.methods.group_run import GroupRun
+from apcg.methods.group_run import GroupModel, GroupPenalty, GroupRun
 from apcg.methods.group_set import GroupSet
 from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning
@@ -363,16 +363,34 @@ def test_a_model_that_raises_p_is_undone():
     assert np.array_equal(made.R, R)
 
 
-def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused():
-    """Five rows and forty columns of many scales: a step of 1e16 was taken, and P was 1e20."""
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        X = rng.standard_normal((5, 40)) * 10 ** rng.uniform(-3, 3, 40)
-        y = X @ rng.standard_normal(40) * 100
-        groups = np.split(np.arange(40), [3, 4, 5, 9, 10, 11, 31, 34, 35])
-        p = ERM(X, y, "squared", pen.GroupLasso(groups), 1.0)
-        p = p.with_alpha(1e-5 * max(np.linalg.norm(X[:, q].T @ y) for q in groups) / 5)
-        assert solve(p, tol=1e-6, max_epochs=2000).primal <= p.primal(np.zeros(40))
+def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused(monkeypatch):
+    """Of a step along which G is zero rounding may say that the curve is negative."""
+    rng, refused = np.random.default_rng(3), 0
+    for _ in range(30):
+        A = 100 * rng.standard_normal((2, 6))
+        G, w = A.T @ A, rng.standard_normal((6, 1))
+        step = 1e17 * np.linalg.svd(A)[2][-1][:, None]
+        if np.sum(step * (G @ step)) > -1e19 * np.abs(step).sum() / 1e17:
+            continue
+        on = GroupPenalty(np.ones(6), np.arange(7))
+        model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, Tuning())
+        monkeypatch.setattr(group_run, "_conjugate_gradients", lambda *_, step=step: step)
+        model._newton()
+        assert on.value(model.v) <= 2 * on.value(w)
+        refused += 1
+    assert refused
+
+
+def test_rounding_is_bounded_with_the_weights_of_rows():
+    X, Y = data("tall", 3)
+    s = np.random.default_rng(0).uniform(0.01, 1.0, len(X))
+    s[0] = 1e4
+    run = SquaresRun(
+        ERM(X, Y, "squared", "group", 0.1, sample_weight=s), Start(), Target(), Tuning()
+    )
+    run.begin(Budget(10))
+    size, eps = np.linalg.norm(X) * np.linalg.norm(run._x()), np.finfo(float).eps
+    assert run._rounding >= (len(X) + 8) * eps * size / (0.1 * run.problem.n)
 
 
 # ---- choices ------------------------------------------------------------------------------------
