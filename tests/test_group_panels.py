@@ -328,6 +328,20 @@ def test_a_path_goes_on():
         assert r.primal == pytest.approx(alone.primal, rel=3e-9)
 
 
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_look_before_the_first_round(K):
+    X, Y = data("square", K)
+    y, penalty = (Y[:, 0], pen.GroupLasso([60])) if K == 1 else (Y, "group")
+    p = ERM(X, y, "squared", penalty, 0.1, intercept=True)
+    w = np.zeros((60, K))[:, 0] if K == 1 else np.zeros((60, K))
+    point = SquaresRun(p, Start(w=w), Target(), Tuning()).point()
+    assert np.array_equal(point.w, w)
+    r = solve(p, tol=1e-8, max_epochs=10**4)
+    again = solve(p, tol=1e-8, x0=Start(w=r.w, b=r.intercept))
+    assert again.converged
+    assert again.epochs <= 2
+
+
 def test_reruns_are_equal():
     X, Y = data("wide", 5)
     p = ERM(X, Y, "squared", "group", 0.1)

@@ -156,6 +156,8 @@ class SquaresRun(GroupRun):
     def point(self) -> Point | Certificate:
         p = self.problem
         w = self._own(self.w)
+        if self.seen_at is None:  # a look at where it begins
+            return Point(w, None, self.b)
         x: Any = self._share * self._x()
         if self._rounding > 0.1 * self._tol or self.theta > 1:
             b = self._centre - self._mean @ w if p.intercept else self.b
