@@ -67,8 +67,23 @@ class Tuning:
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
-    #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix, ...
+    #: paths of the squared loss on dense data: sweeps between Newton's steps, ...
+    stretch_sweeps: int = 5
+    #: ... alpha falls by these factors in a stretch, at least and at most, ...
+    stretch: tuple[float, float] = (1.5, 4.5)
+    #: ... a column is in the set if its slope is above alpha_last plus this part of the way, ...
+    reach: float = 0.2
+    #: ... and the set has up to so many times the support, or `first`
+    roomy_stretch: int = 2
+    #: sets of more columns are left to runs
+    widest_stretch: int = 1000
+    #: a point that was not good enough so often in a row is left out
+    tries: int = 3
+    #: with so few columns, no more than samples, the set has all of them from the start, ...
+    at_once: int = 200
+    #: ... or with so few, if that is where a set of this part of them is going
     few_columns: int = 500
+    part: float = 4.0
     #: ... if there are at most so many columns, and so many more for each alpha: random data to
     #: lambda_max/10 and /100, of the time of sets: 1,500 x 500 with 2 alphas 5.6 and 1.05, with 20
     #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6
