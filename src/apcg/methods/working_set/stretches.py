@@ -45,7 +45,7 @@ class Found(NamedTuple):
     dual: float
 
 
-class Columns:
+class ColumnSet:
     """A set of columns X_j of X, with G = A A'/n and q = A t/n.
 
     The rows of A are sqrt(s)(X_j - its mean), and t = sqrt(s)(y - its mean). These means are
@@ -112,7 +112,7 @@ class Walk:
         g = problem.interval
         self._problem, self._tol, self._tuning = problem, tol, tuning
         self._unit = ScaledPenalty(g.a, g.b, g.lower, g.upper)
-        self._set, self._w = Columns(problem), np.zeros(0)
+        self._set, self._w = ColumnSet(problem), np.zeros(0)
         none = self._unit.on(self._set.ids)
         start = look(problem, np.ones(1), np.zeros((1, 0)), self._set.rows, none)
         self._slope, self._score = start.slopes[0], self._scored(np.abs(start.slopes[0]))
@@ -199,7 +199,7 @@ class Walk:
         if self._set.ids.size < d:
             w = np.zeros(d)
             w[self._set.ids] = self._w
-            self._set, self._w = Columns(self._problem), w
+            self._set, self._w = ColumnSet(self._problem), w
             self._set.extend(np.arange(d))
 
     def _solved(self, alphas: Vector) -> Matrix:
