@@ -198,9 +198,10 @@ static inline double apcg_penalty_value(const double *w, ptrdiff_t size, const a
 /* The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: each
  * begins with the one before. g = q - G w is kept; `total` is the value at w = 0, twice.
  *
- * Sweeps (`most` of them) and Newton steps (`newtons`) take turns (`turns`), until the violation is
+ * Sweeps (at least `most`) and Newton steps (`newtons`) take turns (`turns`), until the violation is
  * at most alpha `fine` and the gain to come at most `share` of the value. Row k of `out` becomes the
- * answer for alpha k. Gives how many there are: the next one did not end.
+ * answer for alpha k. Gives how many there are: the next one did not end. If sweeps alone were not
+ * enough for an alpha, the later ones begin with a Newton step: columns are alike.
  *
  * a and b have room for the scaled parameters; U, S and work are as for apcg_gram_newton. */
 APCG_CLONES static ptrdiff_t apcg_gram_path(const double *G, ptrdiff_t size, const double *q,
@@ -223,10 +224,13 @@ APCG_CLONES static ptrdiff_t apcg_gram_path(const double *G, ptrdiff_t size, con
         for (ptrdiff_t j = 0; j < size; j++) value -= (q[j] + g[j]) * w[j];
         value = 0.5 * value + apcg_penalty_value(w, size, &p);
         for (int turn = 0; turn < turns && !ended; turn++) {
-            ptrdiff_t failed = size + 1;
+            ptrdiff_t failed = size + 1, support = 0, sweeps;
             if (turn == 0 && alike) apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed);
-            ended = apcg_gram_sweeps(G, size, g, w, &p, most, 0.0, 0.0, alphas[k] * fine,
-                                     share * fabs(value), &worst) < most || worst == 0.0;
+            for (ptrdiff_t j = 0; j < size; j++) support += w[j] != 0.0;
+            sweeps = support * support / (6 * size); /* they cost what a factor does */
+            if (sweeps < most) sweeps = most;
+            ended = apcg_gram_sweeps(G, size, g, w, &p, sweeps, 0.0, 0.0, alphas[k] * fine,
+                                     share * fabs(value), &worst) < sweeps || worst == 0.0;
             alike |= !ended;
             for (int step = 0; step < newtons && !ended; step++)
                 if (apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed) < 2) break;

@@ -88,7 +88,7 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
     """The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: how many there are.
 
     Each begins with the one before, the first with w; g = q - G w goes along, and w and g become
-    those of the last. `total` is twice the value at w = 0. Turns of `most` sweeps and `newtons`
+    those of the last. `total` is twice the value at w = 0. Turns of `most` sweeps or more and `newtons`
     steps end when no violation is above alpha `fine` and the gain to come is at most `share` of the
     value; an answer that did not end in so many `turns` is the first that is missing in the rows of
     `out`. `matrix`, `support` and `vectors` (6 of them) are room to work in.

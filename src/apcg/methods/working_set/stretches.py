@@ -136,7 +136,7 @@ class Walk:
     def stretch(self, alphas: Vector) -> tuple[Matrix, Looks]:
         """The next of the alphas, as many as a set is good for, as far as they come to an end."""
         count = self._choose(alphas)
-        W = self._solved(alphas[:count])
+        W = self._solved(alphas[: count if self.fits else 0])
         on = self._unit.on(self._set.ids)
         return W, look(self._problem, alphas[: len(W)], W, self._set.rows, on)
 
@@ -255,7 +255,7 @@ def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Found
     todo = np.argsort(-grid, kind="stable")
     with np.errstate(all="ignore"):
         walk = Walk(problem, tol, grid[todo], tuning)
-    while todo.size and walk.fits and (walk.whole or not walk.coarse):
+    while todo.size and (walk.whole or not walk.coarse):
         alphas = grid[todo]
         with np.errstate(all="ignore"):
             W, looks = walk.stretch(alphas)
