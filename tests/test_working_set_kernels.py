@@ -160,6 +160,16 @@ def test_a_path_ends_where_an_alpha_does_not_come_to_an_end():
     assert gram_path(G, q, 1e12, alphas, p, fine=100.0, share=1e-12, turns=(3, 0, 1))[0] == 3
 
 
+def test_a_large_support_gets_as_many_sweeps_as_cost_a_factor():
+    """60 of 60 columns: ten where at least one is asked for. The same with 10 gets that one."""
+    for size, ends in ((60, 1), (10, 0)):
+        G = np.eye(size) + 0.3 / size
+        given = {"fine": 1e-2, "share": 1.0, "turns": (1, 0, 1)}
+        assert (
+            gram_path(G, np.ones(size), 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0] == ends
+        )
+
+
 def test_a_path_begins_with_newton_where_sweeps_were_not_enough_before():
     """No turn has Newton steps here, so the second alpha ends by that one alone."""
     G, q, p = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.98]), penalty([1.0, 0.5])

@@ -172,7 +172,7 @@ class SparseRun:
     @property
     def blind(self) -> bool:
         """Whether it makes a round for another alpha before it looks: the gap does not steer it."""
-        return self.losses.constant
+        return bool(self.losses.constant)
 
     @property
     def falls(self) -> float:
