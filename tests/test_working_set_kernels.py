@@ -165,9 +165,8 @@ def test_a_large_support_gets_as_many_sweeps_as_cost_a_factor():
     for size, ends in ((60, 1), (10, 0)):
         G = np.eye(size) + 0.3 / size
         given = {"fine": 1e-2, "share": 1.0, "turns": (1, 0, 1)}
-        assert (
-            gram_path(G, np.ones(size), 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0] == ends
-        )
+        done = gram_path(G, np.ones(size), 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0]
+        assert done == ends
 
 
 def test_a_path_begins_with_newton_where_sweeps_were_not_enough_before():

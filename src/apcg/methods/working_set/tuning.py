@@ -83,7 +83,7 @@ class Tuning:
     widest_stretch: int = 2000
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
-    #: with so few columns, no more than samples, the set has all of them from the start: one-hot rows
+    #: with so few columns, no more than samples, the set has all from the start: one-hot rows
     #: 2,000 x 160 0.77 of the time of sets, 500 x 300 1.6
     at_once: int = 200
     #: or with so few, once a set has this part of them, or where alpha falls too far for sets, ...
