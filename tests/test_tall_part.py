@@ -26,7 +26,7 @@ def problem(seed=0, n=600, d=40, share=20, **options):
 
 
 def by(part):
-    return WorkingSet(dataclasses.replace(Tuning(), part=part))
+    return WorkingSet(dataclasses.replace(Tuning(), moving=part))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -43,7 +43,7 @@ def test_the_answer_is_that_of_all_columns(seed, share, intercept):
 
 
 def run_of(p, part):
-    tuning = dataclasses.replace(Tuning(), part=part)
+    tuning = dataclasses.replace(Tuning(), moving=part)
     run = TallRun(p, Start(), Target(1e-8), tuning, np.random.default_rng(0))
     run.advance(Budget(1000))
     return run

@@ -116,7 +116,7 @@ class TallRun(SparseRun):
             near: Index = np.flatnonzero(
                 (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
             )
-            if 0 < near.size <= self.tuning.part * p.d:
+            if 0 < near.size <= self.tuning.moving * p.d:
                 self._W, block = near, Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost

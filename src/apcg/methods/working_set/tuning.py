@@ -71,9 +71,29 @@ class Tuning:
     #: at most this part of all. Logistic, to 1e-6, with 0, 0.4, 0.7 and 0.9: 5,000 x 300 (columns
     #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;
     #: 10,320 x 164 at /10 37, 12, 11 and 12, /1000 260, 258, 232 and 280
-    part: float = 0.8
-    #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix, ...
+    moving: float = 0.8
+    #: paths of the squared loss on dense data: at least so many sweeps between Newton's steps; 3, 7
+    #: and 15 took 1.0, 1.0 and 1.1 of the time on alon, golub, generated genes and regressions
+    stretch_sweeps: int = 5
+    #: alpha falls by these factors in a stretch, at least and at most; from 1.1 for the first golub
+    #: took 1.5 of the time, and with 10 for the second regressions 1.2
+    stretch: tuple[float, float] = (1.5, 4.5)
+    #: a column is in the set if its slope is above alpha_last plus this part of the way; 0 and 0.4
+    #: took 0.9 to 1.1, 0.7 up to twice the time
+    reach: float = 0.2
+    #: the set has up to so many times the support, or `first`; 3 took 1.0 to 1.1
+    roomy_stretch: int = 2
+    #: sets of more columns are left to runs: memory. 300 x 2,000, l1_ratio 0.5,
+    #: took 0.3 to 0.45 of the time with 1,000
+    widest_stretch: int = 2000
+    #: a point that was not good enough so often in a row is left out
+    tries: int = 3
+    #: with so few columns, no more than samples, the set has all from the start: one-hot rows
+    #: 2,000 x 160 0.77 of the time of sets, 500 x 300 1.6
+    at_once: int = 200
+    #: or with so few, once a set has this part of them, or where alpha falls too far for sets, ...
     few_columns: int = 500
+    part: float = 4.0
     #: ... if there are at most so many columns, and so many more for each alpha: random data to
     #: lambda_max/10 and /100, of the time of sets: 1,500 x 500 with 2 alphas 5.6 and 1.05, with 20
     #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,26 @@ class WideRun(SparseRun):
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
         self._size = 0
+        #: alpha and w of the last two answers of a path, for a look ahead
+        self._known: list[tuple[float, Vector]] = []
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        if not self.losses.constant:
+            self._known = [*self._known[-1:], (self.problem.alpha, self.w.copy())]
+        return super().turn(problem, target)
+
+    @property
+    def blind(self) -> bool:
+        return True
 
     def round(self, gap: float, value: float) -> bool:
         self._choose()
         block = self.block
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
-        moved = False
+        moved = ahead = len(self._known) == 2 and self._look_ahead()
         for k in range(steps):
-            slope = self.slope[block.W] if k == 0 else block.slope(self.at.slope)
+            new = k > 0 or ahead
+            slope = block.slope(self.at.slope) if new else self.slope[block.W]
             if not self.step(block, slope, gap, value):
                 break
             moved = True
@@ -48,6 +61,29 @@ class WideRun(SparseRun):
         if moved and not self.losses.constant:  # which has arrived
             self.descend()
         return moved or (not self.why and self.lifts())
+
+    def _look_ahead(self) -> bool:
+        """To where the last two answers point, as lines in log alpha, if P is lower there.
+
+        What is zero stays so, and what would cross zero stops there.
+        """
+        (before, w), (last, now) = self._known
+        self._known = self._known[1:]
+        alpha, W = self.problem.alpha, self.block.W
+        falls = before > last > alpha and not self.penalty.bounded
+        if not falls or not np.array_equal(now, self.w):
+            return False
+        at = now[W]
+        new = at + math.log(last / alpha) / math.log(before / last) * (at - w[W])
+        new[new * at <= 0] = 0.0
+        way = self.block.times(new - at)
+        seen, penalty = self.losses.along(self.at.z, way, 1.0)[0], self.penalty.on(W)
+        if not seen.value + penalty.value(new) < self.at.value + penalty.value(at):
+            return False
+        self.w[W], self.seen_at, self._fresh = new, seen, False
+        if self.problem.intercept:
+            self.settle()
+        return True
 
     def _dual_is_faster(self, columns: int) -> bool:
         """Whether one step takes longer than all of the dual, which an L2 part leaves to solve.
