@@ -139,7 +139,9 @@ class ColumnsRun(SparseRun):
         penalty = self.penalty.times(self.theta)
         W = self._choose(penalty)
         moved = (
-            self._squared(W, penalty, value) if self.losses.constant else self._newton(W, penalty, value)
+            self._squared(W, penalty, value)
+            if self.losses.constant
+            else self._newton(W, penalty, value)
         )
         if self.theta > 1:
             self.theta = self.fallen(self.theta)
@@ -265,7 +267,9 @@ class ColumnsRun(SparseRun):
                 break
             worst = model.sweep()
         if self.theta == 1 and worst > tuning.forced * first:
-            self._face(W, model, bend, penalty.b, worst, self._needed(value, model.v) / self.problem.n)
+            self._face(
+                W, model, bend, penalty.b, worst, self._needed(value, model.v) / self.problem.n
+            )
         self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
         step = model.v - v
         if not step.any():

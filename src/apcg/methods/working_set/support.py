@@ -99,7 +99,6 @@ class Factor:
 
         return apply
 
-
     def _leave(self, gone: Index) -> None:
         """Make ready what keeps x at 0 on these: their columns Y of L^-1, and (Y'Y)^-1."""
         if np.array_equal(gone, self._gone):
@@ -117,9 +116,7 @@ class Turn:
     bend     the curvature of each row, or one for all
     """
 
-    def __init__(
-        self, rows: Support, factor: Factor | None, names: Index, bend: Vector
-    ) -> None:
+    def __init__(self, rows: Support, factor: Factor | None, names: Index, bend: Vector) -> None:
         self._rows, self._factor, self._names, self._bend = rows, factor, names, bend
 
     def solve(
