@@ -159,7 +159,7 @@ class Faces:
         self._rows: Support | None = None
         self.factor: Factor | None = None
         self._size, self._factors = 0, 0
-        #: by how much, as a logarithm, an iteration without a factor brings the residual down, at best
+        #: by how much, as a logarithm, an iteration without a factor brings it down, at best
         self._rate = 0.0
 
     def turn(
