@@ -125,7 +125,8 @@ class Tuning:
     factors: int = 2
     #: ... and if it costs less than what it saves: an entry of X to gather, a product of two
     #: entries of a row (at least, and times the size: caches), the cube of the size, all in terms
-    #: of an entry in a pass, measured on rcv1 with 781, 1,922 and 5,235 columns; and the iterations then left
+    #: of an entry in a pass, measured on rcv1 with 781, 1,922 and 5,235 columns; and the
+    #: iterations that are then left
     factor_costs: tuple[float, tuple[float, float], float, float] = (
         2.0, (0.4, 1 / 1400), 0.004, 12.0,
     )  # fmt: skip
