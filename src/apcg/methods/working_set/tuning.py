@@ -99,11 +99,13 @@ class Tuning:
     #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6
     columns_for: tuple[int, int] = (100, 10)
     #: a sample has so many rows for each column, this share of all, and so many at least
-    rows_per_feature: float = 10.0
+    #: (logistic, one-hot, a9a and covtype at lambda_max/10 to /1000: with 40 instead of 10 rows
+    #: and a gap of 0.03 instead of 0.01, 0.89 of the time to 1e-3 and 0.96 to 1e-6; 0.62 to 1.24)
+    rows_per_feature: float = 40.0
     share: float = 0.05
     least_rows: int = 1000
     #: it is solved to this gap, in at most so many passes over it
-    sample_gap: float = 0.01
+    sample_gap: float = 0.03
     sample_passes: int = 200
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
     kept: tuple[float, float] = (0.3, 0.1)
@@ -133,6 +135,29 @@ class Tuning:
     most_gradients: tuple[int, int] = (160, 40)
     #: it is stable if at most this part is cut, or its size changes by no more
     stable: tuple[float, float] = (0.002, 0.02)
+    #: conjugate gradients have the support gathered by rows if they are expected to read so many
+    #: times the entries of X. To gather takes 5 ms on rcv1, and saves 0 to 0.9 ms an iteration
+    by_rows: float = 8.0
+    #: with a factor of the support as preconditioner there are at most so many, to this part: 2 to
+    #: 8 on rcv1, so that 20 say that it is of no use any more
+    factored: tuple[int, float] = (20, 1e-3)
+    #: a factor is made for a support whose size changed by no more than this part, ...
+    factor_near: float = 0.03
+    #: ... with so many more columns that may join, as part of the support (0.05 was dearer on
+    #: rcv1, logistic /1000, in a profile of an earlier build), ...
+    factor_room: float = 0.03
+    #: ... at most so often, ...
+    factors: int = 2
+    #: ... and if it costs less than what it saves: an entry of X to gather, a product of two
+    #: entries of a row (at least, and times the size: caches), the cube of the size, all in terms
+    #: of an entry in a pass, measured on rcv1 with 781, 1,922 and 5,235 columns; and the
+    #: iterations that are then left
+    factor_costs: tuple[float, tuple[float, float], float, float] = (
+        2.0, (0.4, 1 / 1400), 0.004, 12.0,
+    )  # fmt: skip
+    #: rows with less than this part of the mean curvature are left out of it: on rcv1, logistic
+    #: /1000 half of all rows, with a hundredth of all curvature
+    factor_rows: float = 0.1
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
