@@ -20,6 +20,7 @@ from .plan import Auto
 from .sag import StochasticAverageGradient
 from .sdca import DualAscent
 from .smoothing import Smoothing
+from .softmax_set.method import ClassSet
 from .span import Span
 from .svrg import ProxSVRG
 from .working_set import WorkingSet
@@ -127,5 +128,6 @@ for _method in (
     BlockNewton(),
     OutputsAFG(),
     OutputsGroupSet(),
+    ClassSet(),
 ):
     register(_method)
