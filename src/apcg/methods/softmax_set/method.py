@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...data.linear_map import Sparse
 from ...erm import ERM
 from ...loss_outputs import SOFTMAX
 from ...points import Start
 from ..base import SEPARABLE, Need, Needs, Target
 from ..working_set.tuning import Tuning
+from .columns import ClassColumnsRun
 from .entries import EntriesRun
 from .run import ClassRun
 
@@ -39,6 +41,10 @@ class ClassSet:
         if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
             run = run.turn(problem, target)
         else:
-            run = EntriesRun(problem, at, target, self.tuning)
+            run = self._kind(problem)(problem, at, target, self.tuning)
         run.alone = self.alone
         return run
+
+    def _kind(self, problem: ERM) -> type[ClassRun]:
+        sparse = isinstance(problem.samples, Sparse) and problem.n_samples > self.tuning.few_rows
+        return ClassColumnsRun if sparse else EntriesRun

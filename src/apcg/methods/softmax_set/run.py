@@ -6,7 +6,6 @@ that of feature j and class k.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,3 @@ class ClassRun(SparseRun):
         """Not for the softmax, whose curvatures are smooth."""
         return None
 
-
-def unit(value: float) -> float:
-    """1 if it is not finite."""
-    return value if math.isfinite(value) else 1.0
