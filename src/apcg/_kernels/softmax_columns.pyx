@@ -7,14 +7,12 @@ A step on one entry costs its column. Two sums are kept for that, with r minus t
 
     q_ik = r_ik - (P_ik + f_i) T_ik,   c_i = <P_i, T_i>/s_i,   so that r - H T = q + P c
 
-`state` has P and q side by side, `rows` has c, 1/s and f of a row side by side. Columns are packed as
-in `columns`.
+`state` has P and q side by side, one class after the other, so that the entries of a class find theirs
+in a near cache; `rows` has c, 1/s and f of a row side by side. Columns are packed as in `columns`.
 """
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
-
-from .blocks cimport fetch
 
 cdef extern from "lasso.h" nogil:
     ctypedef struct apcg_penalty:
@@ -77,22 +75,22 @@ def slopes(const unsigned char[::1] entries, bint wide, const int64_t[::1] start
 
 
 cdef void add_to(const entry_t *a, const int64_t *start, const int64_t *ids,
-                 const int64_t *classes, Py_ssize_t count, const double *v, Py_ssize_t K,
+                 const int64_t *classes, Py_ssize_t count, const double *v, Py_ssize_t n,
                  double *out) noexcept nogil:
     cdef Py_ssize_t e, t
     cdef double by
     cdef double *to
     for e in range(count):
-        by, to = v[e], out + classes[e]
+        by, to = v[e], out + classes[e] * n
         if by != 0.0:
             for t in range(start[ids[e]], start[ids[e] + 1]):
-                to[a[t].row * K] += by * a[t].x
+                to[a[t].row] += by * a[t].x
 
 
 def add(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
         const int64_t[::1] ids, const int64_t[::1] classes, const double[::1] v,
         double[:, ::1] out):
-    """out += X V, where V has v at (ids, classes) and nothing else"""
+    """out += (X V)', where V has v at (ids, classes) and nothing else"""
     if entries.shape[0] == 0 or ids.shape[0] == 0:
         return
     with nogil:
@@ -117,27 +115,27 @@ cdef struct Columns:
 
 cdef double slope_at(const entry_t *a, const Columns *m, int64_t e) noexcept nogil:
     """<x_j, q_k + P_k c>"""
-    cdef const double *state = m.state + 2 * m.classes[e]
+    cdef const double *state = m.state + 2 * m.n * m.classes[e]
     cdef const double *pair
-    cdef Py_ssize_t t, two = 2 * m.K
+    cdef Py_ssize_t t
     cdef int64_t j = m.ids[e]
     cdef double total = 0.0
     for t in range(m.start[j], m.start[j + 1]):
-        pair = state + a[t].row * two
+        pair = state + 2 * a[t].row
         total += a[t].x * (pair[1] + pair[0] * m.rows[3 * a[t].row])
     return total
 
 
 cdef void move_by(const entry_t *a, const Columns *m, int64_t e, double by) noexcept nogil:
     """v_e += by: what that makes of q and c."""
-    cdef double *state = m.state + 2 * m.classes[e]
+    cdef double *state = m.state + 2 * m.n * m.classes[e]
     cdef double *pair
     cdef double *row
-    cdef Py_ssize_t t, two = 2 * m.K
+    cdef Py_ssize_t t
     cdef int64_t j = m.ids[e]
     cdef double far
     for t in range(m.start[j], m.start[j + 1]):
-        pair, row = state + a[t].row * two, m.rows + 3 * a[t].row
+        pair, row = state + 2 * a[t].row, m.rows + 3 * a[t].row
         far = a[t].x * by
         pair[1] -= (pair[0] + row[2]) * far
         row[0] += pair[0] * row[1] * far
@@ -145,13 +143,13 @@ cdef void move_by(const entry_t *a, const Columns *m, int64_t e, double by) noex
 
 cdef void bends_of(const entry_t *a, const Columns *m, Py_ssize_t count, double *h) noexcept nogil:
     cdef const double *state
-    cdef Py_ssize_t e, t, two = 2 * m.K
+    cdef Py_ssize_t e, t
     cdef int64_t j
     cdef double P, total, x
     for e in range(count):
-        j, state, total = m.ids[e], m.state + 2 * m.classes[e], 0.0
+        j, state, total = m.ids[e], m.state + 2 * m.n * m.classes[e], 0.0
         for t in range(m.start[j], m.start[j + 1]):
-            x, P = a[t].x, state[a[t].row * two]
+            x, P = a[t].x, state[2 * a[t].row]
             total += x * x * (P * (1.0 - P * m.rows[3 * a[t].row + 1]) + m.rows[3 * a[t].row + 2])
         h[e] = total
 
@@ -180,50 +178,78 @@ cdef Py_ssize_t sweep_over(const entry_t *a, const Columns *m, int64_t *list, Py
     return kept
 
 
-cdef void along(const Columns *m, const double *T, double t) noexcept nogil:
-    """q and c after a step t T of the predictions."""
+cdef void along(const Columns *m, const double *T, double t, double *room) noexcept nogil:
+    """q and c after a step t T of the predictions, T by classes."""
     cdef Py_ssize_t i, k
-    cdef double total
     cdef double *pair
+    cdef const double *at
     for i in range(m.n):
-        total = 0.0
-        for k in range(m.K):
-            pair = m.state + 2 * (i * m.K + k)
-            pair[1] -= t * (pair[0] + m.rows[3 * i + 2]) * T[i * m.K + k]
-            total += pair[0] * T[i * m.K + k]
-        m.rows[3 * i] += t * total * m.rows[3 * i + 1]
+        room[i] = 0.0
+    for k in range(m.K):
+        pair, at = m.state + 2 * k * m.n, T + k * m.n
+        for i in range(m.n):
+            pair[2 * i + 1] -= t * (pair[2 * i] + m.rows[3 * i + 2]) * at[i]
+            room[i] += pair[2 * i] * at[i]
+    for i in range(m.n):
+        m.rows[3 * i] += t * room[i] * m.rows[3 * i + 1]
 
 
-cdef double bend_along(const Columns *m, const double *T) noexcept nogil:
+cdef double bend_along(const Columns *m, const double *T, double *room) noexcept nogil:
     """sum_i T_i'H_i T_i"""
     cdef Py_ssize_t i, k
-    cdef double total, bend = 0.0, d
+    cdef double bend = 0.0
+    cdef const double *pair
+    cdef const double *at
     for i in range(m.n):
-        total = 0.0
-        for k in range(m.K):
-            d = T[i * m.K + k]
-            total += m.state[2 * (i * m.K + k)] * d
-            bend += (m.state[2 * (i * m.K + k)] + m.rows[3 * i + 2]) * d * d
-        bend -= total * total * m.rows[3 * i + 1]
+        room[i] = 0.0
+    for k in range(m.K):
+        pair, at = m.state + 2 * k * m.n, T + k * m.n
+        for i in range(m.n):
+            room[i] += pair[2 * i] * at[i]
+            bend += (pair[2 * i] + m.rows[3 * i + 2]) * at[i] * at[i]
+    for i in range(m.n):
+        bend -= room[i] * room[i] * m.rows[3 * i + 1]
     return bend
 
 
-cdef void slopes_of_ones(const Columns *m, double *out) noexcept nogil:
-    """sum_i q_i + P_i c_i"""
+cdef void left_of(const Columns *m, double *T) noexcept nogil:
+    """T = q + P c"""
     cdef Py_ssize_t i, k
     cdef const double *pair
     for k in range(m.K):
-        out[k] = 0.0
-    for i in range(m.n):
-        pair = m.state + 2 * i * m.K
-        for k in range(m.K):
-            out[k] += pair[2 * k + 1] + pair[2 * k] * m.rows[3 * i]
+        pair = m.state + 2 * k * m.n
+        for i in range(m.n):
+            T[k * m.n + i] = pair[2 * i + 1] + pair[2 * i] * m.rows[3 * i]
+
+
+cdef double total_of(const double *u, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double total = 0.0
+    for i in range(n):
+        total += u[i]
+    return total
+
+
+cdef double dot(const entry_t *a, Py_ssize_t size, const double *u) noexcept nogil:
+    cdef double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0
+    cdef Py_ssize_t t = 0
+    while t + 3 < size:
+        s0 += a[t].x * u[a[t].row]
+        s1 += a[t + 1].x * u[a[t + 1].row]
+        s2 += a[t + 2].x * u[a[t + 2].row]
+        s3 += a[t + 3].x * u[a[t + 3].row]
+        t += 4
+    while t < size:
+        s0 += a[t].x * u[a[t].row]
+        t += 1
+    return (s0 + s1) + (s2 + s3)
 
 
 cdef Py_ssize_t gradients_on(const entry_t *a, const Columns *m, const int64_t *S,
                              Py_ssize_t count, const double *v, const double *h,
                              const double *ones, const apcg_penalty *p, double *T, double *step,
-                             double *work, Py_ssize_t most, double share) noexcept nogil:
+                             double *work, double *room, Py_ssize_t most, double share
+                             ) noexcept nogil:
     """Conjugate gradients, preconditioned by h; `ones` are the h of intercepts, or NULL.
 
     Positions from `count` on stand for the intercepts.
@@ -233,19 +259,20 @@ cdef Py_ssize_t gradients_on(const entry_t *a, const Columns *m, const int64_t *
     cdef double *left = work + total
     cdef double *scale = work + 2 * total
     cdef double size = 0.0, first = 0.0, before, turn, bend, b, t
-    cdef int64_t e
+    cdef int64_t e, j
     for k in range(total):
         step[k] = way[k] = 0.0
         scale[k] = h[S[k]] + p.b[S[k] & p.mask[1]] if k < count else ones[k - count]
     while True:
         before, size = size, 0.0
-        if total > count:
-            slopes_of_ones(m, left + count)
+        left_of(m, T)
         for k in range(count):
             e = S[k]
-            b = p.a[e & p.mask[0]]
-            left[k] = slope_at(a, m, e) - (b if v[e] > 0.0 else -b)
-            left[k] -= p.b[e & p.mask[1]] * (v[e] + step[k])
+            j, b = m.ids[e], p.a[e & p.mask[0]]
+            left[k] = dot(a + m.start[j], m.start[j + 1] - m.start[j], T + m.classes[e] * m.n)
+            left[k] -= (b if v[e] > 0.0 else -b) + p.b[e & p.mask[1]] * (v[e] + step[k])
+        for k in range(count, total):
+            left[k] = total_of(T + (k - count) * m.n, m.n)
         for k in range(total):
             size += left[k] * left[k] / scale[k]
         if done == 0:
@@ -253,31 +280,29 @@ cdef Py_ssize_t gradients_on(const entry_t *a, const Columns *m, const int64_t *
         if not size > share * share * first or done == most:
             return done
         turn, bend = size / before if done else 0.0, 0.0
-        for i in range(m.n * m.K):
-            T[i] = 0.0
         for k in range(total):
             way[k] = left[k] / scale[k] + turn * way[k]
+        for k in range(m.K):
+            for i in range(m.n):
+                T[k * m.n + i] = way[count + k] if total > count else 0.0
         for k in range(count):
             e = S[k]
             bend += p.b[e & p.mask[1]] * way[k] * way[k]
-            add_to(a, m.start, m.ids + e, m.classes + e, 1, way + k, m.K, T)
-        for i in range(m.n if total > count else 0):
-            for k in range(m.K):
-                T[i * m.K + k] += way[count + k]
-        bend += bend_along(m, T)
+            add_to(a, m.start, m.ids + e, m.classes + e, 1, way + k, m.n, T)
+        bend += bend_along(m, T, room)
         if not bend > 0.0:
             return done
         t = size / bend
         for k in range(total):
             step[k] += t * way[k]
-        along(m, T, t)
+        along(m, T, t, room)
         done += 1
 
 
 cdef class Model:
     """M on entries: position e stands for feature ids_e and class classes_e.
 
-    state (n, K, 2), rows (n, 3)   see above; both are changed
+    state (K, n, 2), rows (n, 3)   see above; both are changed
     """
 
     cdef const unsigned char[::1] _entries
@@ -293,7 +318,7 @@ cdef class Model:
         self._entries, self._wide, self._start, self._ids = entries, wide, start, ids
         self._classes, self._state, self._rows = classes, state, rows
         self._m = Columns(&start[0], &ids[0], &classes[0], &state[0, 0, 0], &rows[0, 0],
-                          state.shape[0], state.shape[1])
+                          state.shape[1], state.shape[0])
 
     def bends(self, double[::1] h):
         """The second derivative by each entry."""
@@ -324,24 +349,25 @@ cdef class Model:
                                   &positions[0], positions.shape[0], &v[0], &h[0], &p, &worst)
         return worst, kept
 
-    def slopes_of_ones(self, double[::1] out):
-        """Minus the slopes by intercepts."""
+    def left(self, double[:, ::1] T):
+        """T = r - H T of the model, by classes."""
         with nogil:
-            slopes_of_ones(&self._m, &out[0])
+            left_of(&self._m, &T[0, 0])
 
-    def along(self, const double[:, ::1] T, double t):
-        """The predictions change by t T."""
+    def along(self, const double[:, ::1] T, double t, double[::1] room):
+        """The predictions change by t T, by classes; `room` has an entry for each row."""
         with nogil:
-            along(&self._m, &T[0, 0], t)
+            along(&self._m, &T[0, 0], t, &room[0])
 
     def gradients(self, const int64_t[::1] support, const double[::1] v, const double[::1] h,
                   const double[::1] ones, const double[::1] a, const double[::1] b,
                   const double[::1] lower, const double[::1] upper, double[:, ::1] T,
-                  double[::1] step, double[:, ::1] work, Py_ssize_t most, double share):
+                  double[::1] step, double[:, ::1] work, double[::1] room, Py_ssize_t most,
+                  double share):
         """`step` by conjugate gradients on the support, and on intercepts unless `ones` is empty.
 
         q and c follow. How many there were: `most` at most, or until `share` of the residual is
-        left. T and the 3 vectors of `work` are room to work in.
+        left. T, the 3 vectors of `work`, and `room` for each row, are to work in.
         """
         cdef apcg_penalty p = penalty(a, b, lower, upper)
         cdef Py_ssize_t done
@@ -352,11 +378,11 @@ cdef class Model:
             if self._wide:
                 done = gradients_on(<const apcg_wide *> &self._entries[0], &self._m, &support[0],
                                     support.shape[0], &v[0], &h[0], free, &p, &T[0, 0], &step[0],
-                                    &work[0, 0], most, share)
+                                    &work[0, 0], &room[0], most, share)
             else:
                 done = gradients_on(<const apcg_narrow *> &self._entries[0], &self._m,
                                     &support[0], support.shape[0], &v[0], &h[0], free, &p,
-                                    &T[0, 0], &step[0], &work[0, 0], most, share)
+                                    &T[0, 0], &step[0], &work[0, 0], &room[0], most, share)
         return done
 
 

@@ -81,11 +81,11 @@ class ClassColumnsRun(ClassRun):
 
     def predict(self) -> Vector:
         """X W + b by the columns of the support."""
-        z, packed = np.tile(self.b, (self.problem.n_samples, 1)), self._packed
+        z, packed = np.repeat(self.b[:, None], self.problem.n_samples, axis=1), self._packed
         ids, classes = np.divmod(self.support, self.K)
         values = self.w[self.support]
         kernels.add(packed.entries, packed.wide, packed.start, ids, classes, values, z)
-        return z.reshape(-1)
+        return z.T.reshape(-1)
 
     def descend(self) -> None:
         """The slopes of the columns kept."""
@@ -191,7 +191,7 @@ class ClassColumnsRun(ClassRun):
         J = self._near(self.tuning.entering * penalty.a)
         bound = np.broadcast_to(self.tuning.entering * penalty.on(J).a, J.shape)
         may = (np.abs(self._slopes[J]) > bound[:, None]) | (self.rows(self.w)[J] != 0)
-        at, k = np.nonzero(may)
+        k, at = np.nonzero(may.T)  # by class
         return np.asarray(J[at] * self.K + k)
 
     def _shrink(self, W: Index) -> None:
@@ -224,7 +224,7 @@ class ClassColumnsRun(ClassRun):
         self.cost += model.spent / (2 * max(self._samples.nnz * self.K, 1))
         if not (model.v != w).any():
             return self.lifts()
-        taken = self.move(W, model.v, model.way().reshape(-1), model.b, on)
+        taken = self.move(W, model.v, model.way().T.reshape(-1), model.b, on)
         if taken > 0:
             self.support = W[self.w[W] != 0]
         self._steer(taken, int(np.count_nonzero(model.v)))

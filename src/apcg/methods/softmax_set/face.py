@@ -20,7 +20,7 @@ _SHARES = (1.0, 0.3, 0.09)
 
 
 class EntryModel:
-    """M at v and the intercepts b, which begin at w and 0."""
+    """M at v and the intercepts b, which begin at w and 0; W is ordered by class."""
 
     def __init__(
         self, packed: Packed, W: Index, w: Vector, seen: Seen, losses: Any, floor: float,
@@ -29,9 +29,9 @@ class EntryModel:
         self._packed, self._penalty, self._w = packed, penalty, w
         self.ids, self.classes = np.divmod(W, losses.K)
         each, pi = losses.each, losses.rows(seen.bend)
-        self._state = np.empty((*pi.shape, 2))
-        self._state[:, :, 0] = each[:, None] * pi
-        self._r = -losses.rows(seen.slope)
+        self._state = np.empty((*pi.T.shape, 2))
+        np.multiply(each, pi.T, out=self._state[:, :, 0])
+        self._r = np.negative(losses.rows(seen.slope).T, order="C")
         self._state[:, :, 1] = self._r
         inverse = np.where(each > 0, 1 / np.where(each > 0, each, 1.0), 0.0)
         self._rows = np.column_stack([np.zeros_like(each), inverse, floor * each])
@@ -40,7 +40,7 @@ class EntryModel:
             self._rows,
         )  # fmt: skip
         self.v, self.b = w.copy(), np.zeros(losses.K)
-        self._h = np.empty(W.size)
+        self._h, self._room = np.empty(W.size), np.empty(each.size)
         self._model.bends(self._h)
         self._bend = losses.bend_of_intercepts(pi, floor) if free else None
         self.positions = np.arange(W.size)
@@ -53,40 +53,38 @@ class EntryModel:
         worst, kept = self._model.sweep(self.positions, self.v, self._h, *self._penalty.parts)
         self.positions = self.positions[:kept].copy()
         if self._bend is not None:
-            slope = np.empty(self.b.size)
-            self._model.slopes_of_ones(slope)
-            step = np.linalg.solve(self._bend, slope)
-            self.b += step
-            self._model.along(np.tile(step, (self._r.shape[0], 1)), 1.0)
+            left = np.empty_like(self._r)
+            self._model.left(left)
+            self._go(self.positions[:0], np.empty(0), np.linalg.solve(self._bend, left.sum(axis=1)))
         return worst
 
     def face(self, most: int, share: float) -> tuple[int, int]:
         """Conjugate gradients on the support: how many it has, and how many of it were cut."""
         on = self._penalty.on(self.positions)
-        inside = on.free(self.v[self.positions]) & (self._h[self.positions] > 0)
-        S = self.positions[inside]
+        S = self.positions[on.free(self.v[self.positions]) & (self._h[self.positions] > 0)]
         if not S.size:
             return 0, 0
-        on, v, b = self._penalty.on(S), self.v[S], self.b.copy()
+        on, v, b = self._penalty.on(S), self.v[S], self.b
         before, kept = self._value(), (self._state[:, :, 1].copy(), self._rows[:, 0].copy())
         ones = np.empty(0) if self._bend is None else np.diagonal(self._bend).copy()
-        size = S.size + ones.size
-        step, work = np.empty(size), np.empty((3, size))
+        step, T = np.zeros(S.size + b.size), np.empty_like(self._r)
         done = self._model.gradients(
-            S, self.v, self._h, ones, *self._penalty.parts, np.empty_like(self._r), step, work,
-            most, share,
+            S, self.v, self._h, ones, *self._penalty.parts, T, step, np.empty((3, step.size)),
+            self._room, most, share,
         )  # fmt: skip
         self.spent += 2 * (done + 1) * float(self.cost[S].sum())
         low, high = on.room(v)
-        shift = step[S.size :] if ones.size else 0.0
         for t in _SHARES:
-            new = np.clip(v + t * step[: S.size], low, high)
-            if t == 1:
-                self._go(S, new - v - step[: S.size], 0.0 * b)
+            far = t * step
+            new = np.clip(v + far[: S.size], low, high)
+            if t == 1:  # it is there, but for what is cut
+                self.b = b + far[S.size :]
+                self._go(S, new - v - far[: S.size], np.zeros(b.size))
             else:
                 self._state[:, :, 1], self._rows[:, 0] = kept
-                self._go(S, new - v, t * shift + 0.0 * b)
-            self.v[S], self.b = new, b + t * shift
+                self.b = b
+                self._go(S, new - v, far[S.size :])
+            self.v[S] = new
             if self._value() < before:
                 return S.size, int(np.count_nonzero((new == low) | (new == high)))
         self._state[:, :, 1], self._rows[:, 0] = kept
@@ -94,25 +92,26 @@ class EntryModel:
         return S.size, S.size
 
     def _go(self, S: Index, by: Vector, b: Vector) -> None:
-        """What a step makes of the state."""
+        """What a step by so much on S, and by b, makes of the state."""
+        self.b = self.b + b
         if by.any() or b.any():
-            self._model.along(self._times(S, by) + b, 1.0)
+            self._model.along(self._times(S, by, b), 1.0, self._room)
 
-    def _times(self, S: Index, by: Vector) -> Matrix:
-        packed, out = self._packed, np.zeros_like(self._r)
+    def _times(self, S: Index, by: Vector, b: Vector) -> Matrix:
+        packed, out = self._packed, np.empty_like(self._r)
+        out[:] = b[:, None]
         ids, classes = self.ids[S], self.classes[S]
         kernels.add(packed.entries, packed.wide, packed.start, ids, classes, by, out)
         return out
 
     def way(self) -> Matrix:
-        """What the predictions change by."""
+        """What the predictions change by, by classes."""
         S = np.flatnonzero(self.v != self._w)
-        return self._times(S, self.v[S] - self._w[S]) + self.b
+        return self._times(S, self.v[S] - self._w[S], self.b)
 
     def _value(self) -> float:
         """M: the smooth part is minus the mean of the first and the last slopes, times the way."""
-        P, q = self._state[:, :, 0], self._state[:, :, 1]
-        slopes = P * self._rows[:, :1]
-        slopes += q
+        slopes = np.empty_like(self._r)
+        self._model.left(slopes)
         slopes += self._r
         return -0.5 * float(np.vdot(slopes, self.way())) + self._penalty.value(self.v)
