@@ -30,7 +30,7 @@ from .base import (
 )
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
-from .group_set import OutputsGroupSet
+from .softmax_set.method import ClassSet, OutputsGroupSet
 
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
@@ -137,10 +137,11 @@ class BlockAuto:
         """Begin at x, or at what fits w, or at zero."""
         for method, why in (
             (OutputsGroupSet(), "the penalty chooses rows of W"),
+            (ClassSet(), "the penalty chooses entries of W"),
             (OutputsAFG(), "no sweep over blocks knows this loss with this penalty"),
         ):
             fits = unmet(method, problem) is None
-            if fits and (method.name != "afg" or not DUAL_BLOCKS.holds(problem)):
+            if fits and (method.name == "group_set" or not DUAL_BLOCKS.holds(problem)):
                 return _named(method.start(problem, at, target, rng), method.name, why)
         p = _start(problem, at)
         small = "newton" not in self.without and newton.applies(p)
