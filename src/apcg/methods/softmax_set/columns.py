@@ -8,7 +8,6 @@ always that of the data as it is given.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,8 @@ class ClassColumnsRun(ClassRun):
 
     def _anew(self) -> None:
         """Everything in float64; from now on the columns too, if that was needed before."""
-        self._wide = self._wide or self._failed >= self.tuning.failures
+        if self._failed >= self.tuning.failures and not self._wide:
+            self._wide, self._idle = True, 0
         self.kept = None
         self.arrive(super().predict())
 
@@ -240,4 +240,3 @@ class ClassColumnsRun(ClassRun):
             self._most = most if stable else tuning.gradients[1]
         low, high = tuning.trusts
         self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)
-        self._trust = self._trust if math.isfinite(self._trust) else high

@@ -20,6 +20,8 @@ from .run import ClassRun
 
 #: what rounding to float32 may take from the diagonal, as part of it
 _SPARE = 1e-6
+#: a multiply-add of the matrix over one of a pass, a quarter: digits, 331 entries: 4 ms, a pass 1 ms
+_PRODUCT = 0.25 * 0.1
 
 
 class EntriesRun(ClassRun, WideRun):
@@ -63,7 +65,7 @@ class Entries:
         """H on the entries, and what the intercepts change by for each of them."""
         run, m = self._run, self.W.size
         each, floor = run.losses.each.astype(np.float32), np.float32(run.least_bend)
-        self.cost = 0.25 * m**2 / (run.problem.d * run.K)
+        self.cost = _PRODUCT * m**2 / (run.problem.d * run.K)
         order = np.argsort(self._classes, kind="stable")  # by class
         bounds = np.searchsorted(self._classes[order], np.arange(run.K + 1))
         p = np.ascontiguousarray(run.rows(pi).T, dtype=np.float32)
