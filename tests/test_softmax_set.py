@@ -201,7 +201,7 @@ def test_zero_is_found_at_once_and_only_above_lambda_max():
     assert solve(ERM(X, y, "multinomial", "l1", 0.99 * top), tol=1e-8).w.any()
 
 
-# ---- parts -----------------------------------------------------------------------------------------
+# ---- parts ------------------------------------------------------------
 
 
 def hessian(p, z, floor):
@@ -319,7 +319,7 @@ def test_slopes_of_some_columns_and_their_tops():
     assert np.isnan(np.delete(out, some, axis=0)).all()
 
 
-# ---- rules -----------------------------------------------------------------------------------------
+# ---- rules ------------------------------------------------------------
 
 
 def test_which_run_is_taken():
@@ -383,7 +383,9 @@ def text(n=300, d=900, K=5, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(K, size=n)
     chance = 1.0 / (5 + np.arange(d))
-    X = (rng.random((n, d)) < np.minimum(chance * 8 * (1 + 3 * (np.arange(d) % K == y[:, None])), 1)) * 1.0
+    X = (
+        rng.random((n, d)) < np.minimum(chance * 8 * (1 + 3 * (np.arange(d) % K == y[:, None])), 1)
+    ) * 1.0
     return sp.csr_array(X / np.maximum(np.linalg.norm(X, axis=1), 1)[:, None]), y
 
 

@@ -52,7 +52,8 @@ class ClassColumnsRun(ClassRun):
 
     def _penalise(self, problem: ERM) -> None:
         super()._penalise(problem)
-        g, alpha = problem.g.each, problem.alpha
+        whole: Any = problem.g
+        g, alpha = whole.each, problem.alpha
         #: that of a column, the same for all classes
         self._columns = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
 

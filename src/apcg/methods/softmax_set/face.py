@@ -31,7 +31,7 @@ class EntryModel:
         each, pi = losses.each, losses.rows(seen.bend)
         self._state = np.empty((*pi.T.shape, 2))
         np.multiply(each, pi.T, out=self._state[:, :, 0])
-        self._r = np.negative(losses.rows(seen.slope).T, order="C")
+        self._r: Matrix = np.ascontiguousarray(-losses.rows(seen.slope).T)
         self._state[:, :, 1] = self._r
         inverse = np.where(each > 0, 1 / np.where(each > 0, each, 1.0), 0.0)
         self._rows = np.column_stack([np.zeros_like(each), inverse, floor * each])
@@ -98,7 +98,7 @@ class EntryModel:
             self._model.along(self._times(S, by, b), 1.0, self._room)
 
     def _times(self, S: Index, by: Vector, b: Vector) -> Matrix:
-        packed, out = self._packed, np.empty_like(self._r)
+        packed, out = self._packed, np.empty(self._r.shape)
         out[:] = b[:, None]
         ids, classes = self.ids[S], self.classes[S]
         kernels.add(packed.entries, packed.wide, packed.start, ids, classes, by, out)

@@ -48,7 +48,8 @@ class ClassLosses:
         total = self.each @ pi
         H = np.diag(total + floor * float(self.each.sum())) - pi.T @ (self.each[:, None] * pi)
         scale = float(np.trace(H)) / self.K or 1.0
-        return H + scale * (np.full_like(H, 1 / self.K) + 1e-14 * np.eye(self.K))
+        H += scale * (np.full((self.K, self.K), 1 / self.K) + 1e-14 * np.eye(self.K))
+        return np.asarray(H)
 
     def settle(self, seen: Seen) -> tuple[Seen, Vector]:
         """The same W with the intercepts that are best, and how much they changed."""
@@ -76,7 +77,7 @@ class ClassLosses:
 
     def dual_of(self, slope: Vector) -> Vector:
         """The dual point x of these slopes."""
-        return -self.problem.n * slope
+        return np.asarray(-self.problem.n * slope)
 
     def dual_value(self, x: Vector) -> float:
         """D(x) without its part of g*."""

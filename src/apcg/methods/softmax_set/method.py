@@ -51,9 +51,7 @@ def _of_rows(problem: ERM) -> bool:
     return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and dense
 
 
-OF_CLASSES = Need(
-    'loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one"
-)
+OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")
 L1_PART = Need(
     "a penalty with an L1 part on every entry of W, without bounds",
     _has_l1,

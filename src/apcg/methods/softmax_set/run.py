@@ -37,7 +37,8 @@ class ClassRun(SparseRun):
             self.b = np.log(share) - np.log(share).mean()
 
     def _penalise(self, problem: ERM) -> None:
-        g, alpha = problem.g._flat, problem.alpha
+        whole: Any = problem.g
+        g, alpha = whole._flat, problem.alpha
         self.penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
 
     def rows(self, flat: Vector) -> Matrix:
@@ -52,8 +53,7 @@ class ClassRun(SparseRun):
         if self._paired and self._pair is not None:
             x, v = self._pair
             return certify_given(self.problem, Point(w, self.rows(x), self.b, v=v))
-        x = None if self._dual is None else self.rows(self._dual)
-        return Point(w, x, self.b)
+        return Point(w, None if self._dual is None else self.rows(self._dual), self.b)
 
     def shifted(self, z: Vector, b: Any) -> Vector:
         return np.ascontiguousarray(self.rows(z) + b).reshape(-1)
@@ -92,4 +92,3 @@ class ClassRun(SparseRun):
     def _secant(seen: Any, new: Any, way: Vector) -> Any:
         """Not for the softmax, whose curvatures are smooth."""
         return None
-
