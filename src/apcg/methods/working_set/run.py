@@ -364,6 +364,10 @@ class SparseRun:
             self.settle()
         return t
 
+    def shifted(self, z: Vector, b: Any) -> Vector:
+        """Predictions z + b."""
+        return np.asarray(z + b)
+
     @staticmethod
     def _secant(seen: Seen, new: Seen, way: Vector) -> Vector:
         """The curvature of each row on average along a step that went too far.

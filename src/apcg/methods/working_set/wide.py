@@ -129,7 +129,7 @@ class WideRun(SparseRun):
 
     def _choose(self) -> None:
         """The support and the columns nearest to entering it; the same set if it will do."""
-        penalty, d, block = self.penalty.times(self.theta), self.problem.d, self.block
+        penalty, d, block = self.penalty.times(self.theta), self.w.size, self.block
         if block is not None and (block.W.size == d or self._serves(penalty)):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -192,8 +192,8 @@ class WideRun(SparseRun):
             return False
         if constant:
             return self.arrive_at(W, model, mean, value)
-        way_b = 0.0 if mean is None else -float(np.dot(mean, step))
-        return self.move(W, model.v, block.times(step) + way_b, way_b) > 0
+        way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
+        return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
 
     def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
         """The columns of the set that are near to moving: a Gram matrix is made for each step."""
