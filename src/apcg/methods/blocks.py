@@ -45,7 +45,8 @@ class PlainBlocks:
         x, b, W = start(setup, at)
         theta = np.empty((1, 1))
         if setup.kind == SOFTMAX:
-            theta = np.log(np.maximum(x, 1e-150))
+            theta = np.maximum(x, 1e-150)
+            np.log(theta, out=theta)
         elif setup.kind == LOGISTIC:
             theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
         intercepts = np.zeros(setup.size)
@@ -369,7 +370,7 @@ class BlockRun:
             return False
         left = sum(end - begin for begin, end, _ in self._ends) / self._rows[0].size
         gap = left * self._now
-        if 1 - left < self.tuning.joint_from or gap * self._joint > self._wanted():
+        if left > 1 - self.tuning.joint_from or gap * self._joint > self._wanted():
             return False
         if not self._sure:
             self._guess_primal(gap)
