@@ -21,8 +21,8 @@ Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 #: The rows of W of so many features are in the second cache in any case, and the others are fetched
 #: there during the step before. (20 newsgroups, 20 classes, the products of a sweep: 18.5 ms with
-#: all fetched to the first cache, 16 with all to the second, 13.7 with those after 1,000, 13.3 after
-#: 3,000 to 13,000, 15 after 30,000.)
+#: all fetched to the first cache, 16 with all to the second, 13.7 with those after 1,000, 13.3
+#: after 3,000 to 13,000, 15 after 30,000.)
 NEAR = 6000
 
 

@@ -7,9 +7,9 @@ good as V is. With its predictions z = X W
 
 so that D(x) takes no product with X of its own: rounding enters squared, and a bound on it will do.
 
-From z, too, all rows can go a part of the way from x to T(W) = -phi'(z) at once. That is a good step
-where rows hardly depend on each other (q small), and in the middle of a sweep, when W knows more
-than the rows that wait for their turn.
+From z, too, all rows can go a part of the way from x to T(W) = -phi'(z) at once. That is a good
+step where rows hardly depend on each other (q small), and in the middle of a sweep, when W knows
+more than the rows that wait for their turn.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def error_bound(setup: Setup, steps: int, first: float) -> float:
     """A bound on |W - V| after so many steps; `first` is the sum of squares of the W of the start.
 
     A step on row i adds eps (|W_i| + (K + 8) |a_i h_i'|) at most, W_i the rows of W that it changes
-    and h_i its change: K + 8 for the roundings of h_i and of pi_i, whose sum is 1 to K eps. Computing
-    the W of a start is n such steps. |h_i| <= 2 scale s_i. And D rises, so that
+    and h_i its change: K + 8 for the roundings of h_i and of pi_i, whose sum is 1 to K eps.
+    Computing the W of a start is n such steps. |h_i| <= 2 scale s_i. And D rises, so that
     (sigma/2)|V|^2 <= P(0) - D <= P(0) + (sigma/2) first + gamma all along: phi* is at most gamma.
     """
     p = setup.problem

@@ -54,9 +54,9 @@ class Tuning(LeanTuning):
     sample: float = 2e6
     #: bytes of W from which features are put in the order of their counts: the second cache
     large: float = 2e6
-    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i is
-    #: at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09, and
-    #: 0.7 to 0.95 with q = 1
+    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i
+    #: is at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09,
+    #: and 0.7 to 0.95 with q = 1
     joint: float = 0.25
     #: ... after this part of the sweep (q = 0.09: it left 0.3 of the gap after 1/16 of the second
     #: sweep, 0.12 after 1/8, 0.05 after 1/4)
