@@ -56,7 +56,7 @@ SURE = 0.9
 GUESS_AFTER = 0.5
 #: Sweeps of few numbers take less time than the Python around them: they are made in a row, up to
 #: BURST of them, of at most SHORT numbers in all (decision 7).
-SHORT, BURST = 250_000, 8
+SHORT, BURST = 250_000, 32
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -189,6 +189,8 @@ class LeanRun:
         self._since_look = 0
         #: sweeps so far, over however few rows, and whole passes
         self._swept = self._passed = 0
+        #: calls of the kernel
+        self._calls = 0
         #: the estimate that is likely to do over what is asked for, by the last look
         self._share: float | None = None
         #: a look is wanted, and none has failed yet
@@ -260,7 +262,8 @@ class LeanRun:
     @property
     def spent(self) -> float:
         """What all sweeps took, in ns, as `costs` predicts it; one of few rows is a call too."""
-        return self._steps * costs.sweep(self.setup.problem) + self._swept * costs.RATES.call
+        calls = self._calls * costs.RATES.call
+        return self._steps * costs.lean_sweep(self.setup.problem) + calls
 
     @property
     def _steps(self) -> float:
@@ -305,6 +308,7 @@ class LeanRun:
             self.tally.open()
         self._since_look += 1
         self._swept += 1
+        self._calls += 1
         if whole:
             self.estimates.append(max(self.tally.est, 0.0) / self.setup.problem.n)  # or rounding
 
@@ -324,6 +328,7 @@ class LeanRun:
         self.keep = keep[:left]
         self._since_look += count
         self._swept += count
+        self._calls += 1
         self.estimates += [max(est, 0.0) / self.setup.problem.n for est in found.tolist()]
         return True
 

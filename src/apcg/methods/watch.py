@@ -75,7 +75,8 @@ class PlanTuning:
 
 def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     """Whether the interior point method is for this problem: its loss, and few enough features."""
-    return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
+    kinks = problem.loss.gamma == 0
+    return kinks and problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
 
 def seconds(ns: float) -> str:
@@ -96,7 +97,7 @@ class Watch:
         self._seen = [(0.0, 0.0)]  # ns and log of the relative gap, which is 1 at x = 0
         #: In words, what the last answer of `leave` was based on.
         self.why = ""
-        self._pass = costs.sweep(problem) + costs.RATES.call
+        self._pass = costs.lean_sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(Newton(), problem) is None:
