@@ -13,15 +13,14 @@ the predictor's step misses to second order, in the corrector. Where a has no up
 1/room is taken as 0.
 """
 
+from .lean cimport row_add, row_dot
 from .types cimport index_t, value_t
 
 cdef extern from "rows.h" nogil:
     void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
     void sparse_add2(const void *a, const void *r, Py_ssize_t m, double *pq, double dp, double dq)
-    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
     void dense_add2(const void *a, Py_ssize_t m, double *pq, double dp, double dq)
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
-    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
 
 
 cdef class Pieces:
@@ -118,7 +117,7 @@ def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[:
                 size = indptr[i + 1] - first
                 sparse_dot1_wide(a + first, columns + first, size, step, dz)
             else:
-                dense_dot1_wide(a + i * d, d, step, dz)
+                dz = row_dot(a + i * d, step, d)
             dz += edge
             one = two = 0.0
             c = at.gamma / at.s[i]
@@ -171,7 +170,7 @@ def correct(const value_t[::1] data, const index_t[::1] indices, const index_t[:
                 size = indptr[i + 1] - first
                 sparse_dot1_wide(a + first, columns + first, size, step, dz)
             else:
-                dense_dot1_wide(a + i * d, d, step, dz)
+                dz = row_dot(a + i * d, step, d)
             dz += edge
             at.dz[i] = dz
             total = 0.0
@@ -194,7 +193,7 @@ def correct(const value_t[::1] data, const index_t[::1] indices, const index_t[:
             if sparse:
                 sparse_add1(a + first, columns + first, size, out, total)
             else:
-                dense_add1(a + i * d, d, out, total)
+                row_add(a + i * d, d, out, total)
     if border:
         pull[d] += edges
     return fastest

@@ -32,8 +32,6 @@ cdef extern from "rows.h" nogil:
     # Macros: they take the values and row numbers by any pointer type and assign to s.
     void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
-    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
-    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
 
 
 cdef class Rows:
@@ -187,7 +185,9 @@ cdef void plain_rows(
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size
-                dense_dot1_wide(row, size, w, m)
+                if k + 1 < end[block] and keep[k + 1] >= 0:
+                    fetch_dense(data + keep[k + 1] * size, size)
+                m = row_dot(row, w, size)
             count += size + 1
             label, s, old = labels[i], weights[i & weight_mask], a[i]
             m = label * (m + b) if margin else m + b - label
@@ -223,7 +223,7 @@ cdef void plain_rows(
             if sparse:
                 sparse_add1(row, own, size, w, scale * h)
             else:
-                dense_add1(row, size, w, scale * h)
+                row_add(row, size, w, scale * h)
             b += border * h
     state.b = b
     tally.est = est

@@ -53,8 +53,10 @@ class Rates:
 RATES = Rates()
 #: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
 INTERIOR_STEPS = 20
-#: What such a run costs besides its work: Python, kernel calls.
-INTERIOR_CALLS = 2 * INTERIOR_STEPS * RATES.call
+#: What such a run costs besides its work: Python, kernel calls (40 us a step).
+INTERIOR_CALLS = 0.8 * INTERIOR_STEPS * RATES.call
+#: ... and a problem that takes less than this in all, in ns, begins with it.
+TINY = 4e6
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
 SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
@@ -144,7 +146,7 @@ def interior(problem: ERM, rows: Index) -> float:
 
 def is_tiny(problem: ERM) -> bool:
     """Whether the steps of the interior point method on all rows are mostly Python."""
-    return interior(problem, np.arange(problem.n_samples)) <= 2 * INTERIOR_CALLS
+    return interior(problem, np.arange(problem.n_samples)) <= TINY
 
 
 def smoothing(problem: ERM) -> float:
