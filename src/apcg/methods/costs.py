@@ -51,10 +51,11 @@ class Rates:
 
 
 RATES = Rates()
-#: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
-INTERIOR_STEPS = 20
-#: What such a run costs besides its work: Python, kernel calls (40 us a step).
-INTERIOR_CALLS = 0.8 * INTERIOR_STEPS * RATES.call
+#: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those
+#: kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10 to 1e-6).
+INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
+#: What a step costs besides its work: Python, kernel calls.
+INTERIOR_CALLS = 0.8 * RATES.call
 #: ... and a problem that takes less than this in all, in ns, begins with it.
 TINY = 4e6
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
@@ -132,16 +133,19 @@ def in_passes(problem: ERM, entries: float) -> float:
     return (entries + problem.d**3 / 6) / (2 * max(problem.samples.nnz, 1))
 
 
-def interior(problem: ERM, rows: Index) -> float:
+def interior(problem: ERM, rows: Index, tol: float = 1e-6) -> float:
     """A run of the interior point method on some of the rows."""
-    entry, number = RATES.gram_entry, RATES.interior_number
-    each = problem.samples.lengths[rows]
+    d, count = problem.d, rows.size
     if is_dense(problem):
-        entry, number = RATES.gram_dense, RATES.interior_dense
-    gram = entry * 0.5 * float(np.sum(each * (each + 1)))
-    factor = RATES.cholesky_entry * problem.d**3 / 6
-    vectors = number * float(np.sum(each)) + RATES.interior_row * rows.size
-    return INTERIOR_STEPS * (gram + factor + vectors) + INTERIOR_CALLS
+        each = RATES.gram_dense * 0.5 * d * (d + 1) + RATES.interior_dense * d
+        work = each * count
+    else:
+        lengths = problem.samples.lengths[rows]
+        work = RATES.gram_entry * 0.5 * float(np.sum(lengths * (lengths + 1)))
+        work += RATES.interior_number * float(np.sum(lengths))
+    work += RATES.interior_row * count + RATES.cholesky_entry * d**3 / 6 + INTERIOR_CALLS
+    steps = INTERIOR_STEPS - INTERIOR_STEPS_A_DIGIT * max(6.0 - digits(tol), 0.0)
+    return steps * work
 
 
 def is_tiny(problem: ERM) -> bool:

@@ -52,7 +52,8 @@ PIECE = 1024
 FREE_LOOKS, MOST_WAIT = 8, 255
 #: After a look that failed the next one is to pass with this much to spare.
 SURE = 0.9
-#: P is guessed again after so many passes: over few rows a sweep takes less time than a guess.
+#: P is guessed again after so many passes, and when they have grown by a quarter: over few rows a
+#: sweep takes less time than a guess.
 GUESS_AFTER = 0.5
 #: Sweeps of few numbers take less time than the Python around them: they are made in a row, up to
 #: BURST of them, of at most SHORT numbers in all (decision 7).
@@ -253,7 +254,7 @@ class LeanRun:
         """The relative gap as estimated, or None if a look is likely to pass."""
         if self._confident or not self.estimates:
             return None
-        if not self._sure and self._steps >= self._guessed + GUESS_AFTER:
+        if not self._sure and self._steps >= max(self._guessed + GUESS_AFTER, 1.25 * self._guessed):
             self._guess_primal(self.estimates[-1])
         est = self.estimates[-1] + (self._unbalanced() if self.setup.constant else 0.0)
         est /= min(self._share or 1.0, 1.0)  # a look found more than was estimated

@@ -85,14 +85,15 @@ def patience(problems: Sequence[ERM]) -> float:
     if len(problems) < FEWEST or not isinstance(first.g, Interval):
         return 0.0
     method, _ = Auto().first(first, Start())
-    if not isinstance(method, Lean | Newton) or not DUAL_BLOCKS.holds(side_by_side(problems)):
+    if not isinstance(method, Lean | Newton):
         return 0.0
     smooth = first.loss.gamma > 0
-    if isinstance(method, Lean) and "momentum" not in method.without:
-        return PATIENCE if smooth else PATIENCE_WITH_KINKS
-    q = first.weights * first._squared_norms / (first.strong_convexity * first.n)
-    steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
-    return PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
+    allowed = PATIENCE if smooth else PATIENCE_WITH_KINKS
+    if isinstance(method, Newton) or "momentum" in method.without:
+        q = first.weights * first._squared_norms / (first.strong_convexity * first.n)
+        steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
+        allowed = PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
+    return allowed if allowed and DUAL_BLOCKS.holds(side_by_side(problems)) else 0.0
 
 
 def sweep(
