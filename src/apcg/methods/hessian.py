@@ -120,12 +120,14 @@ class Hessian:
         """The least curvature of a free intercept."""
         return float(self._ridge[-1])
 
-    def draw(self, rng: np.random.Generator) -> None:
-        """Choose the sample; without one, of few rows, H of all rows is factored.
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows are too few for a sample: H of all of them is factored."""
+        size, n = self._sample_size()
+        return size > 0.5 * n
 
-        A row is drawn by its leverage: few rows have a rare feature, and no sample without them
-        knows how H bends there.
-        """
+    def _sample_size(self) -> tuple[float, int]:
+        """How many rows a sample has, and of how many it is drawn."""
         rows, tuning = self._rows, self._tuning
         n = rows.n if rows.weights.size == 1 else np.count_nonzero(rows.weights)
         size = max(
@@ -133,6 +135,16 @@ class Hessian:
             tuning.share * n,
             tuning.least_rows,
         )
+        return size, n
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Choose the sample; without one, of few rows, H of all rows is factored.
+
+        A row is drawn by its leverage: few rows have a rare feature, and no sample without them
+        knows how H bends there.
+        """
+        rows, tuning = self._rows, self._tuning
+        size, n = self._sample_size()
         if size > 0.5 * n:
             self._exact = True
             return
