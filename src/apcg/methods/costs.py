@@ -51,8 +51,8 @@ class Rates:
 
 
 RATES = Rates()
-#: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those
-#: kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10 to 1e-6).
+#: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on
+#: those kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10).
 INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
 #: What a step costs besides its work: Python, kernel calls.
 INTERIOR_CALLS = 0.8 * RATES.call

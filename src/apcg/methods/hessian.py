@@ -129,13 +129,13 @@ class Hessian:
     def _sample_size(self) -> tuple[float, int]:
         """How many rows a sample has, and of how many it is drawn."""
         rows, tuning = self._rows, self._tuning
-        n = rows.n if rows.weights.size == 1 else np.count_nonzero(rows.weights)
+        n = rows.n if rows.weights.size == 1 else int(np.count_nonzero(rows.weights))
         size = max(
             min(tuning.rows_per_feature * rows.size, tuning.most * n),
             tuning.share * n,
             tuning.least_rows,
         )
-        return size, n
+        return float(size), n
 
     def draw(self, rng: np.random.Generator) -> None:
         """Choose the sample; without one, of few rows, H of all rows is factored.

@@ -210,7 +210,7 @@ class LeanRun:
         while not looked and passes < budget.passes and self._swept < last:
             if self.keep.size == 0:
                 self._open()
-            count = self._in_a_row()
+            count = self._in_a_row(budget.passes - passes)
             whole = self._burst(count) if count > 1 else self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
@@ -313,18 +313,25 @@ class LeanRun:
         if whole:
             self.estimates.append(max(self.tally.est, 0.0) / self.setup.problem.n)  # or rounding
 
-    def _in_a_row(self) -> int:
-        """How many sweeps are made in one call: more than one where they take next to no time."""
-        setup = self.setup
+    def _in_a_row(self, passes: float) -> int:
+        """How many sweeps are made in one call: more than one where they take next to no time.
+
+        At most half as many as there were, since a few may be enough, and no more than the passes.
+        """
+        setup, few = self.setup, 8 * self.keep.size <= self.setup.all.size
         if not isinstance(self.sweeps, PlainSweeps) or setup.constant:
             return 1
+        if not few and "momentum" not in self.without:  # it may be wanted after a few sweeps
+            return 1
         work = setup.work * self.keep.size / setup.all.size
-        return int(min(SHORT / max(work, 1.0), BURST))
+        most = min(max(self._swept // 2, 2), BURST)
+        return int(min(SHORT / max(work, 1.0), most, passes * setup.work / max(work, 1.0)))
 
     def _burst(self, count: int) -> bool:
         """Some sweeps in a row, each in an order of its own."""
         keep, shrink = self.keep.copy(), "shrinking" not in self.without
         random = self.rng.integers(0, 1 << 32, size=(count, keep.size), dtype=np.uint32)
+        assert isinstance(self.sweeps, PlainSweeps)
         left, found = self.sweeps.calls(keep, self.tally, random, shrink)
         self.keep = keep[:left]
         self._since_look += count
