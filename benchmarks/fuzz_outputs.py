@@ -1,6 +1,8 @@
 """Random problems with K outputs, each solved by every method that fits, the gaps computed again.
 
-    python benchmarks/fuzz_outputs.py --problems 10000
+    python benchmarks/fuzz_outputs.py --problems 10000 [--sparse]
+
+--sparse is the softmax with L1, elastic net and groups only.
 
 P and D are computed here from w, x and b in extended precision, by their definition. A certificate
 is wrong if it differs from that by more than rounding, if it is negative beyond rounding, or if its
@@ -23,10 +25,14 @@ from apcg import ERM, losses, solve
 from apcg.methods import registry
 from apcg.methods.blocks_plan import BlockAuto
 from apcg.methods.blocks_setup import DEFAULTS
+from apcg.methods.softmax_set.method import ClassSet
+from apcg.methods.working_set.tuning import Tuning
 
 LONG = np.longdouble
 #: What `auto` does where W is large, done where it is small: features by frequency, sampled sweeps.
 COMPACT = BlockAuto(("newton",), replace(DEFAULTS, large=0.0, sample=1.0))
+#: Working sets on sparse columns, which `auto` takes for many rows.
+ON_COLUMNS = ClassSet(Tuning(few_rows=0))
 #: Units in the last place of double precision, of the sum of the sizes of all terms.
 ROUNDING = 200 * np.finfo(float).eps
 
@@ -41,8 +47,8 @@ def random_labels(rng, n, K):
     return rng.choice(rng.permutation(K)[: max(2, K // 2)], n)
 
 
-def random_case(rng):
-    """(X, y, loss, penalty, alpha, options)"""
+def random_case(rng, sparse=False):
+    """(X, y, loss, penalty, alpha, options); the softmax and a penalty that chooses if `sparse`."""
     n, d, K = int(rng.integers(3, 25)), int(rng.integers(1, 9)), int(rng.integers(2, 51))
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.choice([0.3, 1.0]))
     if rng.random() < 0.3:
@@ -50,7 +56,7 @@ def random_case(rng):
     if rng.random() < 0.2:
         X[rng.integers(n)] = X[0]
     X *= 10.0 ** rng.choice([-2, 0, 0, 0, 1, 3])  # up to huge logits
-    kind = rng.integers(8)
+    kind = rng.integers(2 if sparse else 8)
     if kind < 4:
         y = random_labels(rng, n, K)
         gamma = 10.0 ** rng.uniform(-2, 1)
@@ -63,7 +69,8 @@ def random_case(rng):
         loss = [losses.Squared(), losses.Huber(0.7), losses.Logistic(), losses.SmoothedHinge(0.5)]
         loss, z = loss[kind - 4], X @ rng.standard_normal((d, K)) + rng.standard_normal((n, K))
         y = np.where(z > 0, 1.0, -1.0) if loss.margin else z
-    penalty = rng.choice(["l2", "l2", "l2", "elasticnet", "l1", "group", "group_elasticnet"])
+    names = ["l2", "l2", "l2", "elasticnet", "l1", "group", "group_elasticnet"]
+    penalty = rng.choice(["l1", *names[3:]] if sparse else names)
     if getattr(loss, "gamma", 0) == 0 and penalty in ("l1", "group"):
         penalty = "l2"
     weights = None
@@ -179,13 +186,15 @@ def recomputed(problem, penalty, r):
     if p.intercept:
         off = float(np.abs(signed.sum(axis=0)).max())
         outside = max(outside, off / max(float(np.abs(x).sum()), 1e-300) - 1e-12)
-    return P, D, size, max(outside, far - 1e-12)
+    # what is scaled to be feasible is so up to the rounding of v
+    rounding = float((np.abs(X).T @ np.abs(x)).max(initial=0) / (lam * n)) * np.finfo(float).eps
+    return P, D, size, max(outside, far - max(1e-12, rounding))
 
 
-def one(seed, counts):
+def one(seed, counts, sparse=False):
     """Solve problem `seed` by all methods; what is wrong, in words."""
     rng = np.random.default_rng(seed)
-    X, y, loss, penalty, alpha, options = random_case(rng)
+    X, y, loss, penalty, alpha, options = random_case(rng, sparse)
     try:
         problem = ERM(X, y, loss, penalty, alpha, **options)
     except ValueError as error:  # a class without samples and an intercept, or no weight at all
@@ -196,6 +205,8 @@ def one(seed, counts):
     methods = {name: name for name in registry.fitting(problem)}
     if sp.issparse(problem.samples.stored):
         methods["compact"] = COMPACT
+        if "working_set" in methods:
+            methods["on columns"] = ON_COLUMNS
     for method, chosen in methods.items():
         try:
             r = solve(problem, chosen, tol=tol, max_epochs=passes, random_state=0)
@@ -209,6 +220,7 @@ def one(seed, counts):
         counts["solves"] += 1
         counts[method] += 1
         counts["converged"] += r.converged
+        counts[method + " not converged"] += passes == 300 and not r.converged
         if outside > 1e-11:
             wrong.append(f"{method}: outside the domain by {outside:.1e}")
         if abs(float(P - D) - r.gap) > slack:
@@ -230,12 +242,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sparse", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     counts, start, bad = Counter(), time.perf_counter(), 0
     for seed in range(given.seed, given.seed + given.problems):
         try:
-            wrong = one(seed, counts)
+            wrong = one(seed, counts, given.sparse)
         except Exception as error:  # what was not foreseen is what is looked for
             wrong = [f"{type(error).__name__}: {error}"]
         bad += bool(wrong)

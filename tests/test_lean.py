@@ -281,33 +281,6 @@ def test_mu_of_the_first_sweep_with_momentum(loss, rate, mu):
     assert run.mu == pytest.approx(max(mu, run.setup.problem.mu))
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
-@pytest.mark.parametrize("without", [("momentum",), ("momentum", "shrinking")])
-def test_short_sweeps_come_in_bursts(loss, without):
-    """Each is a sweep: its own estimate, its own order, all its rows."""
-    p = problem(loss)
-    run = start(p, tolerance(p), without=without)
-    assert not run._is_short()  # of all rows it would be 8 passes
-    run.keep = run.keep[: run.keep.size // lean.BURST]
-    assert run._is_short()
-    kept = run.keep.size
-    run._burst()
-    assert len(run.estimates) == run._swept == run._since_look == lean.BURST
-    assert run.estimates[-1] == run.tally.est / p.n
-    assert run.estimates[-1] < run.estimates[0] / 2
-    assert run._steps <= 1
-    if "shrinking" in without:
-        assert run.keep.size == kept
-        assert run._steps > 0.5
-    if loss == "hinge" and "shrinking" not in without:
-        for _ in range(3):
-            run._burst()
-        assert run.keep.size < kept  # rows at rest are dropped
-    run._open()
-    found, _ = drive(p, run)
-    assert found.relative <= tolerance(p)
-
-
 def test_an_estimate_below_zero_is_rounding():
     run = start(problem("smoothed_hinge"), 1e-9)
     run.estimates, run.tally.est = [1e-16], -1e-15
@@ -315,22 +288,6 @@ def test_an_estimate_below_zero_is_rounding():
     assert run.estimates[-1] == 0.0
     assert run._now() == 0.0
     assert run._look_pays()
-
-
-def test_bursts_are_for_few_rows_without_intercept(monkeypatch):
-    def few(p, **options):
-        run = start(p, 1e-12, **options)
-        run.advance(Budget(3, sweeps=3))
-        run.keep = run.setup.all[: run.setup.all.size // lean.BURST]
-        return run
-
-    p = problem("hinge")
-    assert few(p)._is_short()
-    assert not few(p, tuning=MOMENTUM_AT_ONCE)._is_short()
-    free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
-    assert not few(free)._is_short()  # its centre moves after every sweep
-    monkeypatch.setattr(lean, "SHORT", 1)
-    assert not few(p)._is_short()
 
 
 def rows_in_common(common, n=2000, seed=27):
@@ -378,6 +335,7 @@ def test_a_few_rows_are_all_taken_in_random_order():
 
 def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
     """Over few rows a sweep takes less time than a guess: half a pass is between two of them."""
+    monkeypatch.setattr(lean, "SHORT", 1)
     run, guesses = start(problem("hinge"), 1e-9, without=("momentum",)), []
     monkeypatch.setattr(run, "_guess_primal", lambda est: guesses.append(run._steps) or guess(est))
     guess = type(run)._guess_primal.__get__(run)
@@ -390,8 +348,9 @@ def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
     assert np.all(np.diff(guesses) >= 0.4)
 
 
-def test_blocks_do_not_cost_sweeps():
+def test_blocks_do_not_cost_sweeps(monkeypatch):
     """What rows have in common is seen to by the first of a block: longer blocks take longer."""
+    monkeypatch.setattr(lean, "SHORT", 1)  # sweeps in a row have no blocks
     X, y = rows_in_common(0.1)
     p = ERM(X, y, "squared_hinge", alpha=1e-4)
     chosen, single = (

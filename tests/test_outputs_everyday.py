@@ -296,7 +296,9 @@ def test_auto_says_what_it_chose():
     lasso = ERM(X, np.eye(6)[codes], "squared", "group", alpha=1e-2)
     assert solve(lasso, random_state=0).trace.notes[0].endswith("chooses rows of W")
     sparse = ERM(X, codes, "multinomial", "l1", alpha=1e-2)
-    assert set(solve(sparse, max_epochs=5).trace["method"]) == {"afg"}
+    assert set(solve(sparse, max_epochs=5).trace["method"]) == {"working_set"}
+    bounded = ERM(X, codes, "multinomial", "l1", alpha=1e-2, positive=True)
+    assert set(solve(bounded, max_epochs=5).trace["method"]) == {"afg"}
     assert solve(ERM(X, codes, "multinomial", alpha=1e-3), "sdca").trace.notes == []
 
 

@@ -150,7 +150,7 @@ def test_a_sample_of_rows_tells_the_gap():
         assert sampled == begin == 0
         assert rows[0].size < 0.6 * p.n_samples
         run.sweeps.call(rows, run.count)
-        told = run.sweeps.sample(rows, rows[0].size / run._rows[0].size)
+        told = run.sweeps.sample(run.count, rows[0].size / run._rows[0].size)
         assert 0.4 * before < told < 2.5 * before
         while run._ends:
             begin, end, _ = run._ends.pop()
@@ -164,7 +164,7 @@ def test_a_run_ends_within_a_sweep_where_a_look_pays():
     run.advance(Budget(1000, False, None))
     assert run.looks
     assert run._ends  # the rest of the sweep, which a failed look goes on with
-    assert certify(p, run.point()).relative <= 1e-5
+    assert certify(p, run.point().bare()).relative <= 1e-5
     left = sum(end - begin for begin, end, _ in run._ends)
     work = run.count.work
     run._sweep(Budget(1000, False, None))

@@ -8,6 +8,7 @@ from erm_problems import data, problem, text_like
 from apcg import ERM, _path, path, solve
 from apcg.methods.adaptive import AdaptiveMethod
 from apcg.methods.base import Target
+from apcg.methods.working_set.wide import WideRun
 from apcg.points import Start
 
 
@@ -174,3 +175,63 @@ def test_a_path_of_few_passes_says_so():
     answers = path(sparse_problem("columns"), [0.1, 1e-4], tol=1e-12, max_epochs=1)
     assert answers[-1].status.code == "max_epochs"
     assert answers[-1].gap > 1e-12 * answers[-1].primal
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What a run on sets did: steps, looks at the gap, and P and w before and after looks ahead."""
+    done = {"step": 0, "gap": 0}
+    for name in done:
+        made = getattr(WideRun, name)
+
+        def counted(self, *args, name=name, made=made):
+            done[name] += 1
+            return made(self, *args)
+
+        monkeypatch.setattr(WideRun, name, counted)
+    return done
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_path_on_sets_looks_ahead(steps, monkeypatch, intercept):
+    """P is lower there, what is zero stays so and nothing crosses zero; and it saves steps."""
+    p = sparse_problem("wide", "logistic", intercept=intercept)
+    alphas, ahead, taken = 0.3 * np.geomspace(1, 1e-2, 30), WideRun._look_ahead, []
+
+    def watched(run):
+        w, before = run.w.copy(), run.at.value + run.penalty.value(run.w)
+        if ahead(run):
+            taken.append((w * run.w).min() >= 0 and not run.w[w == 0].any())
+            at = run.problem.primal(run.w, run.b)
+            assert at == pytest.approx(run.at.value + run.penalty.value(run.w), rel=1e-12)
+            assert at < before
+            return True
+        return False
+
+    monkeypatch.setattr(WideRun, "_look_ahead", watched)
+    path(p, alphas, tol=1e-7, random_state=0)
+    with_it = steps["step"]
+    assert len(taken) > 20
+    assert all(taken)
+    monkeypatch.setattr(WideRun, "_look_ahead", lambda run: False)
+    path(p, alphas, tol=1e-7, random_state=0)
+    assert with_it < 0.95 * (steps["step"] - with_it)
+
+
+def test_a_look_ahead_is_for_alphas_that_fall_and_w_without_bounds(monkeypatch):
+    ahead, taken = WideRun._look_ahead, []
+    monkeypatch.setattr(WideRun, "_look_ahead", lambda run: taken.append(ahead(run)) or taken[-1])
+    path(sparse_problem("wide", "logistic"), [0.1, 0.1, 0.1, 0.05, 0.05], random_state=0)
+    assert not any(taken)
+    p = sparse_problem("wide", "logistic", positive=True)
+    answers = path(p, 0.3 * np.geomspace(1, 1e-2, 12), random_state=0)
+    assert all(r.converged for r in answers)
+    assert not any(taken)
+
+
+def test_another_alpha_is_not_looked_at_before_the_first_round(steps):
+    p = sparse_problem("wide", "logistic")
+    answers = path(p, 0.3 * np.geomspace(1, 1e-2, 30), tol=0.1, random_state=0)
+    went_on = sum("goes on" in note for r in answers for note in r.trace.notes)
+    assert went_on >= 25
+    assert steps["gap"] <= 1.2 * 30

@@ -122,6 +122,65 @@ def packed(A, wide):
     return Packed.of((S.data, S.indices, S.indptr), A.shape[1], wide=wide)
 
 
+def gram_path(G, q, total, alphas, p, w=None, fine=1e-9, share=1e-12, turns=(5, 5, 100)):
+    """How many answers there are, they, and the last slopes."""
+    m = q.size
+    w = np.zeros(m) if w is None else w.copy()
+    g, out = q - G @ w, np.full((len(alphas), m), np.nan)
+    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((6, m))
+    alphas = np.asarray(alphas, float)
+    done = lasso.gram_path(G, q, total, g, w, *p.parts, alphas, fine, share, *turns, *room, out)
+    return done, out, g
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_a_path_on_a_gram_matrix_is_at_rest_at_each_alpha(name):
+    A, t = least_squares()
+    p, alphas = PENALTIES[name], [2.0, 1.0, 0.3, 0.1]
+    done, W, g = gram_path(A.T @ A, A.T @ t, t @ t, alphas, p, p.start(8))
+    assert done == 4
+    np.testing.assert_allclose(g, A.T @ (t - A @ W[-1]), atol=1e-11)
+    for alpha, v in zip(alphas, W, strict=True):
+        scaled = ScaledPenalty(alpha * p.a, alpha * p.b, p.lower, p.upper)
+        assert at_rest(A, t, v, scaled) <= 1e-9 * alpha
+        assert ((v >= p.lower) & (v <= p.upper)).all()
+
+
+def test_a_path_ends_where_an_alpha_does_not_come_to_an_end():
+    """By the violation relative to alpha, and by the gain relative to the value."""
+    G, q, p = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.95]), penalty(1.0)
+    alphas = [1.5, 0.5, 0.01]  # zero, one weight, two of columns that are alike
+    done, W, _ = gram_path(G, q, 1.0, alphas, p, turns=(3, 0, 1))
+    assert done == 2
+    np.testing.assert_allclose(W[:2], [[0.0, 0.0], [0.5, 0.0]])
+    assert np.isnan(W[2]).all()
+    assert gram_path(G, q, 1.0, alphas, p, fine=100.0, share=1.0, turns=(3, 0, 1))[0] == 3
+    assert gram_path(G, q, 1.0, alphas, p, fine=100.0, share=1e-12, turns=(3, 0, 1))[0] == 2
+    # twice the value at 0 is `total`: with more of it a share is more
+    assert gram_path(G, q, 1e12, alphas, p, fine=100.0, share=1e-12, turns=(3, 0, 1))[0] == 3
+
+
+def test_a_large_support_gets_as_many_sweeps_as_cost_a_factor():
+    """60 of 60 columns: ten where at least one is asked for. The same with 10 gets that one."""
+    for size, ends in ((60, 1), (10, 0)):
+        G = np.eye(size) + 0.3 / size
+        given = {"fine": 1e-2, "share": 1.0, "turns": (1, 0, 1)}
+        done = gram_path(G, np.ones(size), 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0]
+        assert done == ends
+
+
+def test_a_path_begins_with_newton_where_sweeps_were_not_enough_before():
+    """No turn has Newton steps here, so the second alpha ends by that one alone."""
+    G, q, p = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.98]), penalty([1.0, 0.5])
+    near = np.linalg.solve(G, q - 0.1 * p.a) + 1e-6 * np.array([1.0, -1.0])
+    given = {"fine": 1e-9, "share": 1e-9, "turns": (30, 0, 2)}
+    done, W, _ = gram_path(G, q, 1.0, [0.1, 0.05], p, near, **given)
+    assert done == 2
+    np.testing.assert_allclose(W[1], np.linalg.solve(G, q - 0.05 * p.a), rtol=1e-6)
+    assert gram_path(G, q, 1.0, [0.05], p, W[0], **given)[0] == 0  # the first: none was before
+    assert gram_path(G, q, 1.0, [0.1], p, near, **given | {"turns": (30, 0, 1)})[0] == 0
+
+
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("value_type", [np.float32, np.float64])
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])

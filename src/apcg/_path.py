@@ -18,8 +18,8 @@ from .certificate import certify_enough
 from .erm import ERM
 from .methods.adaptive import resting
 from .methods.base import Method, Target
-from .methods.working_set import whole
-from .points import Certificate, Start
+from .methods.working_set import stretches
+from .points import Start
 from .result import Solution, Status, Trace
 from .weights import divisor
 
@@ -59,12 +59,15 @@ def path(
     alphas = validate.vector(alphas, None, "alphas")
     if alphas.size == 0:
         raise ValueError("alphas is empty: give at least one.")
+    problem.with_alpha(float(alphas.min()))  # which says it if one is not positive
+    together, interrupted = _together(problem, alphas, method, options)
+    if interrupted or None not in together:
+        return [found for found in together if found is not None]
     problems = [problem.with_alpha(float(a)) for a in alphas]
     answers: dict[int, Solution] = {}
     seen: list[_Seen] = []
     last: Solution | None = None
     run: Any = None
-    together = _together(problem, alphas, method, options)
     for k in np.argsort(-alphas, kind="stable"):
         found = together[k]
         if found is None:
@@ -88,41 +91,46 @@ _WATCHED = {"callback", "check_every", "verbose", "time_limit"}
 
 def _together(
     problem: ERM, alphas: Vector, method: str | Method, options: dict[str, Any]
-) -> list[Solution | None]:
-    """The answers that are found for all alphas at once, on one Gram matrix; None where not."""
-    none: list[Solution | None] = [None] * alphas.size
+) -> tuple[list[Solution | None], bool]:
+    """The answers that are found for many alphas at once, None where not; whether Ctrl-C came."""
+    made: list[Solution | None] = [None] * alphas.size
     if method not in ("auto", "working_set") or _WATCHED & set(options):
-        return none
-    begun, checked = time.perf_counter(), prepared(problem, method, **options)[2]
+        return made, False
+    checked = prepared(problem, method, **options)[2]
     if checked.max_epochs == 0:
-        return none
+        return made, False
+    begun, tol, interrupted = time.perf_counter(), checked.tol, False
+    found: dict[int, stretches.Found] = {}
     try:
-        found = whole.answers(problem, alphas, checked.tol)
-    except KeyboardInterrupt:  # there is nothing to give back yet: one by one there soon is
-        return none
-    seconds = (time.perf_counter() - begun) / alphas.size
+        found.update(stretches.answers(problem, alphas, tol))
+    except KeyboardInterrupt:
+        interrupted = bool(
+            found
+        )  # else nothing is there to give back yet: one by one there soon is
+    seconds = (time.perf_counter() - begun) / max(len(found), 1)
     note = (
-        "working_set: it goes on from the alpha before, all on one Gram matrix, which is not "
-        "counted in the passes"
+        "working_set: it goes on from the alpha before, many of them on one Gram matrix, which is "
+        "not counted in the passes"
     )
-    return [
-        None
-        if c is None
-        else Solution(
+    for k, c in found.items():
+        gap = c.primal - c.dual
+        relative = gap / abs(c.primal) if c.primal else 0.0
+        made[k] = Solution(
             w=c.w, x=c.x, primal=c.primal, dual=c.dual, epochs=1, seconds=seconds,
-            status=Status.of("converged", 1, c.relative, checked.tol), intercept=c.b,
-            trace=_one_look(c, 1, seconds, math.nan, note),
+            status=Status.of("converged", 1, relative, tol), intercept=c.b,
+            trace=_one_look(c.primal, c.dual, 1, seconds, math.nan, note),
             method=str(method), side="primal", mu=math.nan,
-        )
-        for c in found
-    ]  # fmt: skip
+        )  # fmt: skip
+    return made, interrupted
 
 
-def _one_look(found: Certificate, epochs: int, seconds: float, mu: float, note: str) -> Trace:
+def _one_look(
+    primal: float, dual: float, epochs: int, seconds: float, mu: float, note: str
+) -> Trace:
     """The record of an answer that was looked at once."""
     trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
     trace.append(
-        epoch=epochs, seconds=seconds, primal=found.primal, dual=found.dual, gap=found.gap,
+        epoch=epochs, seconds=seconds, primal=primal, dual=dual, gap=primal - dual,
         mu=mu, restarts=0, method="working_set",
     )  # fmt: skip
     trace.notes = [note]
@@ -149,7 +157,7 @@ def _gone_on(
     code = "converged" if found.relative <= tol else "max_epochs"
     seconds = time.perf_counter() - begun
     note = "working_set: it goes on with the set of the alpha before"
-    trace = _one_look(found, epochs, seconds, last.mu, note)
+    trace = _one_look(found.primal, found.dual, epochs, seconds, last.mu, note)
     status = Status.of(code, epochs, found.relative, tol)
     answer = replace(
         last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,

@@ -90,39 +90,38 @@ class Trace:
     """
 
     def __init__(self, *columns: str) -> None:
-        self._columns: dict[str, list[float | str]] = {name: [] for name in columns}
+        self._names, self._rows = columns, list[tuple[float | str, ...]]()
         self.notes: list[str] = []
 
     def append(self, **row: float | str) -> None:
         """Add a row; it must have every column."""
-        for name, values in self._columns.items():
-            values.append(row[name])
+        self._rows.append(tuple([row[name] for name in self._names]))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(self._columns)
+        return self._names
 
     def __getitem__(self, name: str) -> np.ndarray:
-        try:
-            return np.array(self._columns[name])
-        except KeyError:
-            known = ", ".join(self._columns)
-            raise KeyError(f"the trace has no column {name!r}; it has {known}") from None
+        if name not in self._names:
+            known = ", ".join(self._names)
+            raise KeyError(f"the trace has no column {name!r}; it has {known}")
+        place = self._names.index(name)
+        return np.array([row[place] for row in self._rows])
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self._columns:
-            known = ", ".join(self._columns)
+        if name not in self._names:
+            known = ", ".join(self._names)
             raise AttributeError(f"the trace has no column {name!r}; it has {known}")
         return self[name]
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._names)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame of the record."""

@@ -304,6 +304,32 @@ APCG_CLONES static double apcg_move(const double *new, double weight, const doub
     return APCG_SUM(sum);
 }
 
+/* sum of exp(t) over whole vectors; p becomes exp(t), and what is below TINY is 0.
+ * What is not a number stays so. */
+APCG_CLONES static double apcg_exps(const double *t, double *p, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0);
+    for (ptrdiff_t k = 0; k < size; k += 4) {
+        const apcg_v4 d = APCG_AT(t, k);
+        apcg_v4 e = apcg_exp4(APCG_IF(d < APCG_FLOOR, APCG_ALL(APCG_FLOOR), d));
+        e = APCG_IF(e < APCG_TINY, APCG_ALL(0.0), e);
+        APCG_PUT(p, k) = e;
+        sum += e;
+    }
+    return APCG_SUM(sum);
+}
+
+/* sum of x^2 over whole vectors */
+APCG_CLONES static double apcg_squares(const double *x, ptrdiff_t size) {
+    apcg_v4 sum = APCG_ALL(0.0), more = APCG_ALL(0.0);
+    ptrdiff_t k = 0;
+    for (; k + 8 <= size; k += 8) {
+        sum += APCG_AT(x, k) * APCG_AT(x, k);
+        more += APCG_AT(x, k + 4) * APCG_AT(x, k + 4);
+    }
+    for (; k < size; k += 4) sum += APCG_AT(x, k) * APCG_AT(x, k);
+    return APCG_SUM(sum + more);
+}
+
 /* sum x log x over the entries that are positive (pads are 0) */
 APCG_CLONES static double apcg_entropy(const double *x, ptrdiff_t size) {
     apcg_v4 sum = APCG_ALL(0.0);

@@ -3,6 +3,7 @@
 from libc.math cimport INFINITY, fabs
 
 from .losses cimport slope
+from .many cimport Products
 
 cdef extern from "blocks.h" nogil:
     double softmax "apcg_softmax"(const double *t, double *p, Py_ssize_t size)
@@ -36,7 +37,7 @@ cdef enum Kind:
 cdef class Blocks:
     cdef readonly int kind
     cdef readonly Py_ssize_t features, K, size
-    cdef const int[::1] labels
+    cdef const int[::1] labels, far
     cdef const double[:, ::1] targets
     cdef const double[::1] weights, q, theta, alone
     cdef readonly double gamma, scale, border, threshold, factor, enough
@@ -44,7 +45,7 @@ cdef class Blocks:
 
 
 cdef class Count:
-    cdef public double est, high
+    cdef public double est, square, high
     cdef public long long work, solved, rescued
 
 
@@ -62,6 +63,17 @@ cdef inline void fetch_row(const double *row, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(0, size, 8):
         fetch(row + k)
+
+
+cdef inline void fetch_far(Blocks blocks, Products use, Py_ssize_t i, const void *columns,
+                           const Py_ssize_t *bounds, Py_ssize_t index_size, const double *W,
+                           Py_ssize_t stride) noexcept nogil:
+    """Bring the rows of W that row i needs to the cache, as far as they are not there anyway."""
+    cdef Py_ssize_t count
+    if i >= 0 and blocks.far.shape[0]:
+        count = min(bounds[1], <Py_ssize_t> blocks.far[i])  # 0 in a copy without this row
+        use.fetch(<const char *> columns + (bounds[0] + bounds[1] - count) * index_size, count, W,
+                  stride)
 
 
 cdef inline void complete(double *z, Py_ssize_t K, Py_ssize_t size) noexcept nogil:

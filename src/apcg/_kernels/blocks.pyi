@@ -37,10 +37,12 @@ class Blocks:
         factor: float = ...,
         enough: float = ...,
         alone: _Vector,
+        far: NDArray[np.int32],
     ) -> None: ...
 
 class Count:
     est: float
+    square: float
     high: float
     work: int
     solved: int
@@ -74,5 +76,6 @@ def plain_sweep(
     state: PlainState,
     count: Count,
     keep: _Index,
+    visits: _Index,
     bounds: _Index,
 ) -> None: ...

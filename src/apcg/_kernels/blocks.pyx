@@ -36,30 +36,35 @@ cdef class Blocks:
     enough   the change of log pi that ends Newton's method on a row
     alone    s_i scale times the squares of the features that row i has alone, which have no row of W
              (`data/compact.py`); empty if there are none
+    far      how many numbers of each row, its last ones, have rows of W that are fetched during the
+             step before; empty if none
     """
 
     def __init__(self, int kind, Py_ssize_t features, Py_ssize_t K, const int[::1] labels,
                  const double[:, ::1] targets, const double[::1] weights, const double[::1] q,
                  const double[::1] theta, *, bint margin, double gamma, double scale,
                  double border=0.0, double threshold=-1.0, double factor=1.0, double enough=1e-3,
-                 const double[::1] alone):
+                 const double[::1] alone, const int[::1] far):
         self.kind, self.features, self.K, self.size = kind, features, K, (K + 3) // 4 * 4
         self.labels, self.targets, self.weights, self.q = labels, targets, weights, q
         self.theta, self.margin, self.gamma, self.scale = theta, margin, gamma, scale
         self.border, self.threshold, self.factor, self.enough = border, threshold, factor, enough
-        self.alone = alone
+        self.alone, self.far = alone, far
 
 
 cdef class Count:
     """What a sweep goes by and what it finds.
 
-    est    the sum over rows of their parts of the gap;  work  nonzeros stepped on, one for each row
+    est    the sum over steps of the part of the gap of their row, before the step; without momentum
+           over the visits of the row
+    square the sum of the squares of these, without momentum
+    work   nonzeros stepped on, one for each row
     high   a row at a vertex by more than this times sqrt(q_i) is dropped
     solved, rescued   steps of the softmax by Newton's method from the last answer, and without it
     """
 
     def __init__(self):
-        self.est, self.high = 0.0, INFINITY
+        self.est, self.square, self.high = 0.0, 0.0, INFINITY
         self.work = self.solved = self.rescued = 0
 
 
@@ -173,7 +178,8 @@ cdef void project(const double *b, double rho, double *pi, Py_ssize_t K) noexcep
 
 cdef void plain_rows(Products use, const void *data, const void *columns, const Py_ssize_t *bounds,
                      Py_ssize_t value_size, Py_ssize_t index_size, Blocks blocks, PlainState state,
-                     Count count, Py_ssize_t *keep, Py_ssize_t number) noexcept nogil:
+                     Count count, Py_ssize_t *keep, const Py_ssize_t *visits, Py_ssize_t number
+                     ) noexcept nogil:
     """bounds are the ends of the rows in data (of a sparse matrix), or NULL."""
     cdef Py_ssize_t size = blocks.size, K = blocks.K, at, i, k, m = blocks.features, first
     cdef Py_ssize_t mask = -1 if blocks.weights.shape[0] > 1 else 0
@@ -181,8 +187,6 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
     cdef int which[16]
     cdef const char *row
     cdef const char *own = NULL
-    cdef const char *next
-    cdef Py_ssize_t count_next
     cdef double *W = &state.W[0, 0]
     cdef double *intercept = &state.b[0]
     cdef double *z = &state.room[0, 0]
@@ -203,12 +207,11 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
             fetch_row(&state.x[keep[at + 1], 0], size)
             if kind == SOFTMAX or kind == LOGISTIC:
                 fetch_row(&state.theta[keep[at + 1], 0], size)
-        next, count_next = NULL, 0
         if bounds != NULL and at + 1 < number:
-            next = <const char *> columns + bounds[2 * (at + 1)] * index_size
-            count_next = bounds[2 * (at + 1) + 1]
-            fetch(next)
-            fetch(<const char *> data + bounds[2 * (at + 1)] * value_size)
+            first, m = bounds[2 * (at + 1)], bounds[2 * (at + 1) + 1]
+            fetch(<const char *> columns + first * index_size)
+            fetch(<const char *> columns + (first + m) * index_size - 1)
+            fetch(<const char *> data + first * value_size)
         if bounds != NULL:
             first, m = bounds[2 * at], bounds[2 * at + 1]
             row = <const char *> data + first * value_size
@@ -216,6 +219,8 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
         else:
             row = <const char *> data + i * m * value_size
         use.dot1(row, own, m, W, size, 0.0, blocks.threshold, blocks.factor, z)
+        if bounds != NULL and at + 1 < number:
+            fetch_far(blocks, use, keep[at + 1], columns, bounds + 2 * (at + 1), index_size, W, size)
         count.work += m + 1
         weight, q = blocks.weights[i & mask], blocks.q[i]
         x = &state.x[i, 0]
@@ -272,6 +277,9 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 state.part[i] += column_part(lead, x[k], &blocks.theta[0])
                 new[k] = interval_dual_prox(x[k] - change * (lead + gamma * x[k]), change,
                                             &blocks.theta[0])
+        lead = weight * state.part[i] / visits[at]
+        count.est += lead
+        count.square += lead * lead
         for k in range(K, size):
             new[k] = 0.0
         largest = move(new, sign * weight, &blocks.targets[i, 0] if signed else NULL, blocks.border,
@@ -285,15 +293,15 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                 some[k] = h[which[k]]
             use.few(row, own, m, W, size, which, changed, some)
         else:
-            use.add1(row, own, m, W, size, h, h, next, count_next)
+            use.add1(row, own, m, W, size, h, h)
 
 
 def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
                 Blocks blocks, PlainState state, Count count, Py_ssize_t[::1] keep,
-                Py_ssize_t[:, ::1] bounds):
+                const Py_ssize_t[::1] visits, Py_ssize_t[:, ::1] bounds):
     """One step on each of the rows `keep`, in that order. Those dropped, i, become ~i.
 
-    `bounds` is room for two numbers a row.
+    Row k of the list has visits[k] of them in a sweep. `bounds` is room for two numbers a row.
     """
     cdef Py_ssize_t k
     cdef bint dense = indptr.shape[0] == 0
@@ -308,4 +316,5 @@ def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index
                 bounds[k, 0] = indptr[keep[k]]
                 bounds[k, 1] = indptr[keep[k] + 1] - indptr[keep[k]]
         plain_rows(use, values, columns, NULL if dense else &bounds[0, 0], sizeof(value_t),
-                   sizeof(index_t), blocks, state, count, &keep[0], keep.shape[0])
+                   sizeof(index_t), blocks, state, count, &keep[0], &visits[0],
+                   keep.shape[0])

@@ -16,7 +16,7 @@ from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
 from .blocks cimport (COLUMNS, LOGISTIC, SIMPLEX, SOFTMAX, Blocks, Count, add_alone, after, before,
-                      bernoulli, centre, column_part, complete, distance, fetch_row, few_changed,
+                      bernoulli, centre, column_part, complete, distance, fetch, fetch_far, fetch_row, few_changed,
                       lead_at_vertex, logistic_root, project, simplex_part, softmax, softmax_root,
                       softmax_root_near)
 from .losses cimport interval_dual_prox
@@ -76,8 +76,6 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
     cdef int kind = blocks.kind, label = 0
     cdef const char *row
     cdef const char *own = NULL
-    cdef const char *next
-    cdef Py_ssize_t count_next
     cdef double *pq = &state.pq[0, 0]
     cdef double *pb = &state.pb[0]
     cdef double *qb = &state.qb[0]
@@ -107,16 +105,17 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
             own = <const char *> columns + first * index_size
         else:
             row = <const char *> data + i * m * value_size
-        next, count_next = NULL, 0
         if at + 1 < number and keep[at + 1] >= 0:
             fetch_row(&state.u[keep[at + 1], 0], size)
             fetch_row(&state.v[keep[at + 1], 0], size)
             if bounds != NULL:
-                next = <const char *> columns + bounds[2 * (at + 1)] * index_size
-                count_next = bounds[2 * (at + 1) + 1]
+                fetch(<const char *> columns + bounds[2 * (at + 1)] * index_size)
         s *= fall
         half = 0.5 * s
         use.dot2(row, own, m, pq, size, half, blocks.threshold, blocks.factor, z)
+        if bounds != NULL and at + 1 < number:
+            fetch_far(blocks, use, keep[at + 1], columns, bounds + 2 * (at + 1), index_size, pq,
+                      2 * size)
         count.work += m + 1
         weight, q = blocks.weights[i & mask], blocks.q[i]
         u, v = &state.u[i, 0], &state.v[i, 0]
@@ -210,7 +209,7 @@ cdef void momentum_rows(Products use, const void *data, const void *columns,
                 which[changed + k] = which[k] + <int> size
             use.few(row, own, m, pq, 2 * size, which, 2 * changed, some)
         else:
-            use.add2(row, own, m, pq, size, du, dv, next, count_next)
+            use.add2(row, own, m, pq, size, du, dv)
     state.s = s
 
 
@@ -293,11 +292,11 @@ def take_inside(const value_t[::1] data, const index_t[::1] indices, const index
                     state.qb[k] += blocks.border * t
                     change[k] = blocks.scale * t
                 if dense:
-                    use.add2(&data[i * m], NULL, m, &state.pq[0, 0], size, none, change, NULL, 0)
+                    use.add2(&data[i * m], NULL, m, &state.pq[0, 0], size, none, change)
                 elif indptr[i + 1] > indptr[i]:
                     first = indptr[i]
                     use.add2(&data[first], &indices[first], indptr[i + 1] - first, &state.pq[0, 0],
-                             size, none, change, NULL, 0)
+                             size, none, change)
             for k in range(K):
                 t = out[i, k] - last[i, k]
                 far += t * t

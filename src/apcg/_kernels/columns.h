@@ -96,10 +96,12 @@ typedef struct {
         return kept;                                                                               \
     }                                                                                              \
     /* Conjugate gradients, preconditioned by the squares, for (A_S'A_S + b) step = pull on the     \
-     * positions S; r follows, r -= A_S step. Ends after `most` or at `share` of the residual. */  \
+     * positions S; r follows, r -= A_S step. Ends after `most`, at `share` of the residual, or    \
+     * when none of it is above `least`. `remains` is the share that is left. */                   \
     static ptrdiff_t gradients(const E *a, const apcg_set *set, const int64_t *S, ptrdiff_t count, \
                                const apcg_penalty *p, const double *v, double *r, double *q,       \
-                               double *step, double *work, ptrdiff_t most, double share) {         \
+                               double *step, double *work, ptrdiff_t most, double share,           \
+                               double least, double *remains) {                                    \
         double *way = work, *left = work + count, *base = work + 2 * count;                        \
         double size = 0.0, first = 0.0;                                                            \
         ptrdiff_t done = 0;                                                                        \
@@ -110,7 +112,7 @@ typedef struct {
             step[k] = way[k] = 0.0;                                                                \
         }                                                                                          \
         for (;;) {                                                                                 \
-            double before = size;                                                                  \
+            double before = size, far = 0.0;                                                       \
             size = 0.0;                                                                            \
             for (ptrdiff_t k = 0; k < count; k++) {                                                \
                 const int64_t i = S[k], j = set->ids[i];                                           \
@@ -118,9 +120,10 @@ typedef struct {
                 left[k] = dot(a + set->start[j], set->start[j + 1] - set->start[j], r) - base[k] - \
                           b * step[k];                                                             \
                 size += left[k] * left[k] / (set->squares[i] + b);                                 \
+                far = fabs(left[k]) > far ? fabs(left[k]) : far;                                   \
             }                                                                                      \
             if (done == 0) first = size;                                                           \
-            if (!(size > share * share * first) || done == most) break;                            \
+            if (!(size > share * share * first) || !(far > least) || done == most) break;          \
             memset(q, 0, (size_t)set->rows * sizeof(double));                                      \
             double shift = 0.0, bend = 0.0, turn = done ? size / before : 0.0;                     \
             for (ptrdiff_t k = 0; k < count; k++) {                                                \
@@ -140,6 +143,7 @@ typedef struct {
             for (ptrdiff_t i = 0; i < set->rows; i++) r[i] -= t * q[i];                            \
             done++;                                                                                \
         }                                                                                          \
+        *remains = first > 0.0 ? sqrt(size / first) : 0.0;                                         \
         return done;                                                                               \
     }                                                                                              \
     /* Columns `ids` times root, one after the other; their squares and products with root. */     \

@@ -85,4 +85,5 @@ class Set:
         upper: _Vector,
         most: int,
         share: float,
-    ) -> int: ...
+        least: float,
+    ) -> tuple[int, float]: ...

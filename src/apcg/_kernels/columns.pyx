@@ -49,11 +49,13 @@ cdef extern from "columns.h" nogil:
     Py_ssize_t apcg_gradients_n(const apcg_narrow *a, const apcg_set *s, const int64_t *S,
                                 Py_ssize_t count, const apcg_penalty *p, const double *v,
                                 double *r, double *q, double *step, double *work,
-                                Py_ssize_t most, double share)
+                                Py_ssize_t most, double share, double least,
+                                double *remains)
     Py_ssize_t apcg_gradients_w(const apcg_wide *a, const apcg_set *s, const int64_t *S,
                                 Py_ssize_t count, const apcg_penalty *p, const double *v,
                                 double *r, double *q, double *step, double *work,
-                                Py_ssize_t most, double share)
+                                Py_ssize_t most, double share, double least,
+                                double *remains)
     void apcg_scaled_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
                        Py_ssize_t count, const double *root, apcg_narrow *out, int64_t *starts,
                        double *squares, double *product)
@@ -236,26 +238,27 @@ cdef class Set:
     def gradients(self, const int64_t[::1] support, const double[::1] v, double[::1] r,
                   double[::1] q, double[::1] step, double[:, ::1] work, const double[::1] a,
                   const double[::1] b, const double[::1] lower, const double[::1] upper,
-                  Py_ssize_t most, double share):
-        """`step` by conjugate gradients on the support, with r -= A step: how many there were.
+                  Py_ssize_t most, double share, double least):
+        """`step` by conjugate gradients on the support, with r -= A step: how many, and what is left.
 
-        `most` at most, or until `share` of the residual is left; q and the 3 vectors of `work` are
-        room to work in. r is centred, with an intercept.
+        `most` at most, or until `share` of the residual is left, or none of it is above `least`; q
+        and the 3 vectors of `work` are room to work in. r is centred, with an intercept.
         """
         cdef apcg_penalty p = penalty(a, b, lower, upper)
+        cdef double remains = 0.0
         cdef Py_ssize_t done
         if support.shape[0] == 0:
-            return 0
+            return 0, 0.0
         with nogil:
             if self._wide:
                 done = apcg_gradients_w(<const apcg_wide *> &self._entries[0], &self._set,
                                         &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
-                                        &step[0], &work[0, 0], most, share)
+                                        &step[0], &work[0, 0], most, share, least, &remains)
             else:
                 done = apcg_gradients_n(<const apcg_narrow *> &self._entries[0], &self._set,
                                         &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
-                                        &step[0], &work[0, 0], most, share)
-        return done
+                                        &step[0], &work[0, 0], most, share, least, &remains)
+        return done, remains
 
 
 cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,

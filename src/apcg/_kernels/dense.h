@@ -164,6 +164,24 @@ APCG_CLONES static int apcg_cholesky(double *A, ptrdiff_t size, double least) {
 APCG_DOT(apcg_dot_double, double)
 APCG_DOT(apcg_dot_float, float)
 
+/* A step on a dense row: the sum of a_k x_k in eight parts, and x += dx a. */
+#define APCG_ROW(dot, add, value)                                                                  \
+    APCG_CLONES static double dot(const value *restrict a, const double *restrict x,               \
+                                  ptrdiff_t size) {                                                \
+        double s[8] = {0.0};                                                                       \
+        ptrdiff_t k = 0;                                                                           \
+        for (; k + 8 <= size; k += 8)                                                              \
+            for (int l = 0; l < 8; l++) s[l] += (double)a[k + l] * x[k + l];                       \
+        for (; k < size; k++) s[0] += (double)a[k] * x[k];                                         \
+        return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));                  \
+    }                                                                                              \
+    APCG_CLONES static void add(const value *restrict a, ptrdiff_t size, double *restrict x,       \
+                                double dx) {                                                       \
+        for (ptrdiff_t k = 0; k < size; k++) x[k] += dx * (double)a[k];                            \
+    }
+APCG_ROW(apcg_row_dot_double, apcg_row_add_double, double)
+APCG_ROW(apcg_row_dot_float, apcg_row_add_float, float)
+
 /* x = U^-1 U'^-1 x */
 static void apcg_cholesky_solve(const double *U, ptrdiff_t size, double *restrict x) {
     for (ptrdiff_t k = 0; k < size; k++) {

@@ -8,6 +8,8 @@ _Vector = NDArray[np.float64]
 class Pieces:
     n: int
     pieces: int
+    bounded: bool
+    gamma: float
     def __init__(
         self,
         a: _Vector,
@@ -19,9 +21,13 @@ class Pieces:
         h: _Vector,
         s: _Vector,
         spare: NDArray[np.float64],
+        bounded: bool = ...,
+        gamma: float = ...,
     ) -> None: ...
 
-def weigh(at: Pieces, weight: _Vector, pull: _Vector) -> tuple[float, float, float]: ...
+def weigh(
+    at: Pieces, skip: float, weight: _Vector, pull: _Vector
+) -> tuple[float, float, float, int]: ...
 def predict(
     data: NDArray[Any],
     indices: NDArray[Any],

@@ -185,6 +185,62 @@ APCG_CLONES static int apcg_gram_newton(const double *G, ptrdiff_t size, double 
     return cut ? 2 : 1;
 }
 
+/* The sum of a_j |w_j| + (b_j/2) w_j^2. */
+static inline double apcg_penalty_value(const double *w, ptrdiff_t size, const apcg_penalty *p) {
+    double total = 0.0;
+    for (ptrdiff_t j = 0; j < size; j++) {
+        const double x = w[j];
+        if (x != 0.0) total += p->a[j & p->mask[0]] * fabs(x) + 0.5 * p->b[j & p->mask[1]] * x * x;
+    }
+    return total;
+}
+
+/* The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: each
+ * begins with the one before. g = q - G w is kept; `total` is the value at w = 0, twice.
+ *
+ * Sweeps (at least `most`) and Newton steps (`newtons`) take turns (`turns`), until the violation is
+ * at most alpha `fine` and the gain to come at most `share` of the value. Row k of `out` becomes the
+ * answer for alpha k. Gives how many there are: the next one did not end. If sweeps alone were not
+ * enough for an alpha, the later ones begin with a Newton step: columns are alike.
+ *
+ * a and b have room for the scaled parameters; U, S and work are as for apcg_gram_newton. */
+APCG_CLONES static ptrdiff_t apcg_gram_path(const double *G, ptrdiff_t size, const double *q,
+                                            double total, double *restrict g, double *restrict w,
+                                            const apcg_penalty *unit, const double *alphas,
+                                            ptrdiff_t count, double fine, double share,
+                                            ptrdiff_t most, int newtons, int turns, double *a,
+                                            double *b, double *U, ptrdiff_t *S, double *work,
+                                            double *out) {
+    apcg_penalty p = *unit;
+    int alike = 0; /* sweeps alone were not enough for the alpha before */
+    p.a = a;
+    p.b = b;
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const ptrdiff_t na = p.mask[0] ? size : 1, nb = p.mask[1] ? size : 1;
+        double value = total, worst = 0.0;
+        int ended = 0;
+        for (ptrdiff_t j = 0; j < na; j++) a[j] = alphas[k] * unit->a[j];
+        for (ptrdiff_t j = 0; j < nb; j++) b[j] = alphas[k] * unit->b[j];
+        for (ptrdiff_t j = 0; j < size; j++) value -= (q[j] + g[j]) * w[j];
+        value = 0.5 * value + apcg_penalty_value(w, size, &p);
+        for (int turn = 0; turn < turns && !ended; turn++) {
+            ptrdiff_t failed = size + 1, support = 0, sweeps;
+            if (turn == 0 && alike) apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed);
+            for (ptrdiff_t j = 0; j < size; j++) support += w[j] != 0.0;
+            sweeps = support * support / (6 * size); /* they cost what a factor does */
+            if (sweeps < most) sweeps = most;
+            ended = apcg_gram_sweeps(G, size, g, w, &p, sweeps, 0.0, 0.0, alphas[k] * fine,
+                                     share * fabs(value), &worst) < sweeps || worst == 0.0;
+            alike |= !ended;
+            for (int step = 0; step < newtons && !ended; step++)
+                if (apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed) < 2) break;
+        }
+        if (!ended) return k;
+        for (ptrdiff_t j = 0; j < size; j++) out[k * size + j] = w[j];
+    }
+    return count;
+}
+
 /* Sweeps over blocks of rows of w (size x outputs), with a_q times the norm of block q as penalty:
  *
  *     minimize (1/2) <w, G w> - <q, w> + sum_q a_q |w_q|

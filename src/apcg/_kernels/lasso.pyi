@@ -30,6 +30,27 @@ def gram_newton(
     vectors: NDArray[np.float64],
     failed: NDArray[np.intp],
 ) -> int: ...
+def gram_path(
+    G: NDArray[np.float64],
+    q: _Vector,
+    total: float,
+    g: _Vector,
+    w: _Vector,
+    a: _Vector,
+    b: _Vector,
+    lower: _Vector,
+    upper: _Vector,
+    alphas: _Vector,
+    fine: float,
+    share: float,
+    most: int,
+    newtons: int,
+    turns: int,
+    matrix: NDArray[np.float64],
+    support: NDArray[np.intp],
+    vectors: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> int: ...
 def group_sweeps(
     G: NDArray[np.float64],
     g: NDArray[np.float64],

@@ -24,6 +24,11 @@ cdef extern from "lasso.h" nogil:
     int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
                          const apcg_penalty *p, double *U, Py_ssize_t *S, double *work,
                          Py_ssize_t *failed)
+    Py_ssize_t apcg_gram_path(const double *G, Py_ssize_t size, const double *q, double total,
+                              double *g, double *w, const apcg_penalty *unit,
+                              const double *alphas, Py_ssize_t count, double fine, double share,
+                              Py_ssize_t most, int newtons, int turns, double *a, double *b,
+                              double *U, Py_ssize_t *S, double *work, double *out)
 
 
 cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
@@ -73,6 +78,31 @@ def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
         how = apcg_gram_newton(&G[0, 0], w.shape[0], &g[0], &w[0], &p, &matrix[0, 0], &support[0],
                                &vectors[0, 0], &failed[0])
     return how
+
+
+def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[::1] g,
+              double[::1] w, const double[::1] a, const double[::1] b, const double[::1] lower,
+              const double[::1] upper, const double[::1] alphas, double fine, double share,
+              Py_ssize_t most, int newtons, int turns, double[:, ::1] matrix,
+              Py_ssize_t[::1] support, double[:, ::1] vectors, double[:, ::1] out):
+    """The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: how many there are.
+
+    Each begins with the one before, the first with w; g = q - G w goes along, and w and g become
+    those of the last. `total` is twice the value at w = 0. Turns of `most` sweeps or more and `newtons`
+    steps end when no violation is above alpha `fine` and the gain to come is at most `share` of the
+    value; an answer that did not end in so many `turns` is the first that is missing in the rows of
+    `out`. `matrix`, `support` and `vectors` (6 of them) are room to work in.
+    """
+    cdef apcg_penalty unit = penalty(a, b, lower, upper)
+    cdef Py_ssize_t done, size = w.shape[0]
+    if size == 0 or alphas.shape[0] == 0:
+        return alphas.shape[0]
+    with nogil:
+        done = apcg_gram_path(&G[0, 0], size, &q[0], total, &g[0], &w[0], &unit, &alphas[0],
+                              alphas.shape[0], fine, share, most, newtons, turns, &vectors[4, 0],
+                              &vectors[5, 0], &matrix[0, 0], &support[0], &vectors[0, 0],
+                              &out[0, 0])
+    return done
 
 
 def group_sweeps(const double[:, ::1] G, double[:, ::1] g, double[:, ::1] w,

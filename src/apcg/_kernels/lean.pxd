@@ -9,6 +9,13 @@ cdef extern from "rows.h" nogil:
     void prefetch "APCG_PREFETCH"(const void *address)
 
 
+cdef extern from "dense.h" nogil:
+    double apcg_row_dot_double(const double *a, const double *x, Py_ssize_t size)
+    double apcg_row_dot_float(const float *a, const double *x, Py_ssize_t size)
+    void apcg_row_add_double(const double *a, Py_ssize_t size, double *x, double dx)
+    void apcg_row_add_float(const float *a, Py_ssize_t size, double *x, double dx)
+
+
 cdef class Rows:
     cdef const double[::1] theta, labels, weights, L
     cdef bint logistic, margin
@@ -98,3 +105,31 @@ cdef inline void fetch_row(const value_t *data, const index_t *columns, Py_ssize
     while at < past:
         prefetch(at)
         at += 64
+
+
+cdef inline void fetch_dense(const value_t *row, Py_ssize_t size) noexcept nogil:
+    """The same of a dense row; of a long one the hardware sees what comes after its first part."""
+    cdef const char *at = <const char *> row
+    cdef const char *past = <const char *> (row + size)
+    past = past if past - at < 1024 else at + 1024
+    while at < past:
+        prefetch(at)
+        at += 64
+
+
+# ---- dense rows ---------------------------------------------------------------------------------
+
+cdef inline double row_dot(const value_t *a, const double *x, Py_ssize_t size) noexcept nogil:
+    """<a, x>"""
+    if value_t is double:
+        return apcg_row_dot_double(a, x, size)
+    else:
+        return apcg_row_dot_float(a, x, size)
+
+
+cdef inline void row_add(const value_t *a, Py_ssize_t size, double *x, double dx) noexcept nogil:
+    """x += dx a"""
+    if value_t is double:
+        apcg_row_add_double(a, size, x, dx)
+    else:
+        apcg_row_add_float(a, size, x, dx)

@@ -56,3 +56,16 @@ def plain_sweep(
     begin: _Index,
     end: _Index,
 ) -> None: ...
+def plain_sweeps(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    starts: NDArray[Any],
+    ends: NDArray[Any],
+    rows: Rows,
+    state: Plain,
+    tally: Tally,
+    keep: _Index,
+    random: NDArray[np.uint32],
+    shrink: bool,
+    estimates: _Vector,
+) -> int: ...

@@ -23,6 +23,7 @@ A free intercept b is one more feature, constant: it is a number of its own, sto
 """
 
 from libc.math cimport INFINITY, fabs
+from libc.stdint cimport uint32_t, uint64_t
 
 from .losses cimport interval_dual_prox
 from .types cimport index_t, value_t
@@ -31,8 +32,6 @@ cdef extern from "rows.h" nogil:
     # Macros: they take the values and row numbers by any pointer type and assign to s.
     void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
     void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
-    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
-    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
 
 
 cdef class Rows:
@@ -186,7 +185,9 @@ cdef void plain_rows(
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size
-                dense_dot1_wide(row, size, w, m)
+                if k + 1 < end[block] and keep[k + 1] >= 0:
+                    fetch_dense(data + keep[k + 1] * size, size)
+                m = row_dot(row, w, size)
             count += size + 1
             label, s, old = labels[i], weights[i & weight_mask], a[i]
             m = label * (m + b) if margin else m + b - label
@@ -222,7 +223,7 @@ cdef void plain_rows(
             if sparse:
                 sparse_add1(row, own, size, w, scale * h)
             else:
-                dense_add1(row, size, w, scale * h)
+                row_add(row, size, w, scale * h)
             b += border * h
     state.b = b
     tally.est = est
@@ -247,3 +248,40 @@ def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index
     with nogil:
         plain_rows(values, columns, first, past, rows, state, tally, &keep[0], &begin[0], &end[0],
                    begin.shape[0])
+
+
+def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,
+                 const index_t[::1] ends, Rows rows, Plain state, Tally tally,
+                 Py_ssize_t[::1] keep, const uint32_t[:, ::1] random, bint shrink,
+                 double[::1] estimates):
+    """Some sweeps in a row over the rows `keep`, each in an order of its own; how many are left.
+
+    The order of sweep s is a shuffle by the numbers random[s]. Rows that it drops are out of the
+    next sweep, if `shrink`; those left are first in `keep`. estimates[s] becomes its `est`.
+    """
+    cdef const value_t *values = &data[0] if data.shape[0] else NULL
+    cdef const index_t *first = &starts[0] if starts.shape[0] else NULL
+    cdef const index_t *past = &ends[0] if ends.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else first
+    cdef Py_ssize_t s, k, j, left, zero = 0, count = keep.shape[0]
+    if count == 0:
+        return 0
+    for s in range(random.shape[0]):
+        tally.begin()
+        with nogil:
+            for k in range(count - 1, 0, -1):  # Fisher and Yates
+                j = <Py_ssize_t> ((<uint64_t> random[s, k] * <uint64_t> (k + 1)) >> 32)
+                keep[k], keep[j] = keep[j], keep[k]
+            plain_rows(values, columns, first, past, rows, state, tally, &keep[0], &zero, &count, 1)
+            left = 0
+            for k in range(count):
+                if keep[k] >= 0:
+                    keep[left] = keep[k]
+                    left += 1
+            count = left
+        estimates[s] = tally.est
+        if shrink:
+            tally.end()
+        else:
+            tally.open()
+    return count

@@ -9,8 +9,8 @@
 
 #include "vectors.h"
 
-#define WIDE 8  /* vectors in registers */
-#define AHEAD 6 /* nonzeros: how far ahead rows are fetched */
+#define WIDE 8         /* vectors in registers */
+#define FETCHED 262144 /* bytes fetched at a time: a part of the second cache */
 
 /* soft(t, r) c, which is the gradient of g* of an elastic net; nothing if r < 0 */
 APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
@@ -25,12 +25,6 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
         memset(sum, 0, sizeof sum);                                                                \
         ptrdiff_t k = 0;                                                                           \
         for (; k + UN <= m; k += UN) {                                                             \
-            if (!dense && k + AHEAD + UN <= m)                                                     \
-                for (int u = 0; u < UN; u++) {                                                     \
-                    const char *far = (const char *)(W + (ptrdiff_t)r[k + AHEAD + u] * stride);    \
-                    for (int line = 0; line < NV * 32 * (1 + two); line += 64)                     \
-                        APCG_FETCH(far + line);                                                    \
-                }                                                                                  \
             APCG_UNROLL8 for (int u = 0; u < UN; u++) {                                            \
                 const double *w = W + (dense ? k + u : (ptrdiff_t)r[k + u]) * stride;              \
                 const apcg_v4 value = APCG_ALL((double)a[k + u]);                                  \
@@ -59,15 +53,10 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
         }                                                                                          \
     } while (0)
 
-/* the rows of W: p_j += a_k du, q_j += a_k dv, or only the latter. Meanwhile the rows next_k, k <
- * count, are brought to the cache: those of the step to come. */
+/* the rows of W: p_j += a_k du, q_j += a_k dv, or only the latter */
 #define APCG_ADD_NV(NV)                                                                            \
     do {                                                                                           \
         for (ptrdiff_t k = 0; k < m; k++) {                                                        \
-            if (!dense && k < count) {                                                             \
-                const char *far = (const char *)(W + (ptrdiff_t)next[k] * stride);                 \
-                for (int line = 0; line < NV * 32 * (1 + two); line += 64) APCG_FETCH(far + line); \
-            }                                                                                      \
             double *w = W + (dense ? k : (ptrdiff_t)r[k]) * stride;                                \
             const apcg_v4 value = APCG_ALL((double)a[k]);                                          \
             APCG_UNROLL8 for (int v = 0; v < NV; v++) {                                            \
@@ -114,7 +103,7 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
     }                                                                                              \
     APCG_INLINE void apcg_add_##suffix##_of(                                                       \
         const value_type *a, const index_type *r, ptrdiff_t m, double *W, ptrdiff_t size, int two, \
-        const index_type *next, ptrdiff_t count, const double *du, const double *dv) {             \
+        const double *du, const double *dv) {                                                      \
         const int dense = DENSE;                                                                   \
         const ptrdiff_t stride = two ? 2 * size : size;                                            \
         for (ptrdiff_t left = size / 4; left > 0;                                                  \
@@ -133,13 +122,13 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
     }                                                                                              \
     APCG_CLONES static void apcg_add1_##suffix(                                                    \
         const void *a, const void *r, ptrdiff_t m, double *W, ptrdiff_t size, const double *du,    \
-        const double *dv, const void *next, ptrdiff_t count) {                                     \
-        apcg_add_##suffix##_of(a, r, m, W, size, 0, next, count, dv, dv);                          \
+        const double *dv) {                                                                        \
+        apcg_add_##suffix##_of(a, r, m, W, size, 0, dv, dv);                                       \
     }                                                                                              \
     APCG_CLONES static void apcg_add2_##suffix(                                                    \
         const void *a, const void *r, ptrdiff_t m, double *W, ptrdiff_t size, const double *du,    \
-        const double *dv, const void *next, ptrdiff_t count) {                                     \
-        apcg_add_##suffix##_of(a, r, m, W, size, 1, next, count, du, dv);                          \
+        const double *dv) {                                                                        \
+        apcg_add_##suffix##_of(a, r, m, W, size, 1, du, dv);                                       \
     }                                                                                              \
     /* the same for a few classes */                                                               \
     static void apcg_few_##suffix(const void *av, const void *rv, ptrdiff_t m, double *W,          \
@@ -150,6 +139,16 @@ APCG_INLINE apcg_v4 apcg_soft4(apcg_v4 t, double r, double c) {
         for (ptrdiff_t k = 0; k < m; k++) {                                                        \
             double *w = W + (DENSE ? k : (ptrdiff_t)r[k]) * stride;                                \
             for (int c = 0; c < count; c++) w[which[c]] += (double)a[k] * change[c];               \
+        }                                                                                          \
+    }                                                                                              \
+    /* bring the rows r_k, k < count, of W to the second cache: the first would not hold them */   \
+    static void apcg_fetch_##suffix(const void *rv, ptrdiff_t count, const double *W,              \
+                                    ptrdiff_t stride) {                                            \
+        const index_type *r = rv;                                                                  \
+        const ptrdiff_t bytes = 8 * stride, most = FETCHED / bytes;                                \
+        for (ptrdiff_t k = 0; k < (count < most ? count : most); k++) {                            \
+            const char *row = (const char *)(W + (ptrdiff_t)r[k] * stride);                        \
+            for (ptrdiff_t at = 0; at < bytes; at += 64) APCG_FETCH_NEAR(row + at);                \
         }                                                                                          \
     }
 
@@ -166,15 +165,17 @@ typedef struct {
     void (*dot2)(const void *, const void *, ptrdiff_t, const double *, ptrdiff_t, double, double,
                  double, double *);
     void (*add1)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const double *,
-                 const double *, const void *, ptrdiff_t);
+                 const double *);
     void (*add2)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const double *,
-                 const double *, const void *, ptrdiff_t);
+                 const double *);
     void (*few)(const void *, const void *, ptrdiff_t, double *, ptrdiff_t, const int *, int,
                 const double *);
+    void (*fetch)(const void *, ptrdiff_t, const double *, ptrdiff_t);
 } apcg_products;
 
 #define APCG_TABLE(s)                                                                              \
-    {apcg_dot1_##s, apcg_dot2_##s, apcg_add1_##s, apcg_add2_##s, apcg_few_##s}
+    {apcg_dot1_##s, apcg_dot2_##s, apcg_add1_##s, apcg_add2_##s, apcg_few_##s,                   \
+     apcg_fetch_##s}
 
 static inline apcg_products apcg_products_for(size_t value, size_t index, int dense) {
     const apcg_products fi = APCG_TABLE(float_int), fl = APCG_TABLE(float_long);

@@ -7,13 +7,13 @@ cdef extern from "many.h" nogil:
         void (*dot2)(const void *a, const void *r, Py_ssize_t m, const double *W, Py_ssize_t size,
                      double half, double threshold, double factor, double *z) noexcept nogil
         void (*add1)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t size,
-                     const double *du, const double *dv, const void *next, Py_ssize_t count
-                     ) noexcept nogil
+                     const double *du, const double *dv) noexcept nogil
         void (*add2)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t size,
-                     const double *du, const double *dv, const void *next, Py_ssize_t count
-                     ) noexcept nogil
+                     const double *du, const double *dv) noexcept nogil
         void (*few)(const void *a, const void *r, Py_ssize_t m, double *W, Py_ssize_t stride,
                     const int *which, int count, const double *change) noexcept nogil
+        void (*fetch)(const void *r, Py_ssize_t count, const double *W, Py_ssize_t stride
+                      ) noexcept nogil
 
 
 cdef Products products_for(size_t value, size_t index, bint dense) noexcept nogil

@@ -6,7 +6,12 @@ from numpy.typing import NDArray
 _Matrix = NDArray[np.float64]
 
 def dot(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], x: _Matrix, out: _Matrix
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    x: _Matrix,
+    out: _Matrix,
+    far: NDArray[np.int32] | None = ...,
 ) -> None: ...
 def dot_labels(
     data: NDArray[Any],
@@ -18,7 +23,12 @@ def dot_labels(
     out: _Matrix,
 ) -> None: ...
 def tdot(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], W: _Matrix, out: _Matrix
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    W: _Matrix,
+    out: _Matrix,
+    far: NDArray[np.int32] | None = ...,
 ) -> None: ...
 def count_features(indices: NDArray[Any], counts: NDArray[np.int32]) -> None: ...
 def place_features(
@@ -29,11 +39,24 @@ def split_features(
     indices: NDArray[Any],
     indptr: NDArray[Any],
     place: NDArray[np.int32],
+    near: int,
     shared: NDArray[Any],
     places: NDArray[Any],
     shared_ptr: NDArray[Any],
+    far: NDArray[np.int32],
     own: NDArray[Any],
     features: NDArray[Any],
     own_ptr: NDArray[Any],
     squares: NDArray[np.float64],
+    room: NDArray[Any],
+    room_places: NDArray[Any],
+) -> None: ...
+def spread_features(
+    rows: _Matrix,
+    order: NDArray[np.intp],
+    own: NDArray[Any],
+    features: NDArray[Any],
+    own_ptr: NDArray[Any],
+    x: _Matrix,
+    out: _Matrix,
 ) -> None: ...

@@ -10,13 +10,15 @@ e - pi, pi in the simplex:
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log, log1p
+from libc.math cimport INFINITY, fabs, log1p
 
 from .blocks cimport SOFTMAX, project, softmax_root
 from .types cimport Sum, add
 
 cdef extern from "blocks.h" nogil:
     double entropy "apcg_entropy"(const double *x, Py_ssize_t size)
+    double exps "apcg_exps"(const double *t, double *p, Py_ssize_t size)
+    double squares "apcg_squares"(const double *x, Py_ssize_t size)
 
 cdef extern from *:
     """
@@ -49,16 +51,17 @@ cdef room_for(const double[:, ::1] x, Py_ssize_t rows, Py_ssize_t columns):
 
 cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t K, double *pi,
                       double *room) noexcept nogil:
-    """phi(z); pi becomes its maximiser, so that phi'(z) = pi - e."""
-    cdef Py_ssize_t k, top = 0
+    """phi(z); pi becomes its maximiser, so that phi'(z) = pi - e. Rooms are of whole vectors."""
+    cdef Py_ssize_t k, top = 0, size = (K + 3) // 4 * 4
     cdef double total = 0.0, d
     for k in range(1, K):
         if z[k] + (kind != SOFTMAX and k != y) > z[top] + (kind != SOFTMAX and top != y):
             top = k
     if kind == SOFTMAX:
-        for k in range(K):
-            pi[k] = exp(z[k] - z[top])
-            total += pi[k] if k != top else 0.0
+        for k in range(size):
+            room[k] = z[k] - z[top] if k < K and k != top else -INFINITY
+        total = exps(room, pi, size)
+        pi[top] = 1.0
         for k in range(K):
             pi[k] /= 1.0 + total
         return (z[top] - z[y]) + log1p(total)  # not log: it may be tiny
@@ -78,23 +81,32 @@ cdef double row_value(int kind, const double *z, int y, double gamma, Py_ssize_t
     return total
 
 
-cdef double row_conjugate(int kind, const double *pi, int y, double gamma, Py_ssize_t K
+cdef double row_conjugate(int kind, double *pi, int y, double gamma, Py_ssize_t K
                           ) noexcept nogil:
-    """phi*(pi - e), given pi for k != y and 1 - pi_y at y; pi is in the simplex, but for rounding."""
+    """phi*(pi - e), given pi for k != y and 1 - pi_y at y; pi is in the simplex, but for rounding.
+
+    pi is of whole vectors, and is changed.
+    """
     cdef Py_ssize_t k
     cdef double total = 0.0, sum = 0.0, d, a
     cdef double slack = 8.9e-16 * (K + 8)  # what rounding makes of sums of K numbers
+    cdef bint inside = True
+    a = pi[y]
+    pi[y] = 1.0 - a
     for k in range(K):
-        a = pi[k] if k != y else 1.0 - pi[k]
-        if not -slack <= a <= 1.0 + slack:
-            return INFINITY
-        sum += a
-        if kind == SOFTMAX:
-            if a > 0.0:
-                total += a * (log(a) if k != y else log1p(-pi[k]))
-        else:
-            d = a - (k == y)
-            total += 0.5 * gamma * d * d - (a if k != y else 0.0)
+        inside &= -slack <= pi[k] <= 1.0 + slack
+        sum += pi[k]
+    if not inside:
+        return INFINITY
+    if kind != SOFTMAX:
+        for k in range(K):
+            d = pi[k] - (k == y)
+            total += 0.5 * gamma * d * d - (pi[k] if k != y else 0.0)
+    else:
+        pi[y] = 0.0
+        for k in range(K, (K + 3) // 4 * 4):
+            pi[k] = 0.0
+        total = entropy(pi, (K + 3) // 4 * 4) + ((1.0 - a) * log1p(-a) if a < 1.0 else 0.0)
     return total if fabs(sum - 1.0) <= slack else INFINITY
 
 
@@ -122,7 +134,7 @@ def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
     """sum_i s_i phi_i(z_i)"""
     cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef Sum sum = Sum(0.0, 0.0)
-    cdef double[:, ::1] room = np.empty((2, K))
+    cdef double[:, ::1] room = np.empty((2, (K + 3) // 4 * 4))
     same(z.shape[0], K, y, weights.shape[0])
     with nogil:
         for i in range(z.shape[0]):
@@ -135,7 +147,7 @@ def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
 def values(int kind, const double[:, ::1] z, const int[::1] y, double gamma, double[::1] out):
     """phi_i(z_i)"""
     cdef Py_ssize_t i, K = z.shape[1]
-    cdef double[:, ::1] room = np.empty((2, K))
+    cdef double[:, ::1] room = np.empty((2, (K + 3) // 4 * 4))
     same(z.shape[0], K, y, 1)
     if out.shape[0] != z.shape[0]:
         raise ValueError(f"{z.shape[0]} rows have {z.shape[0]} values, got {out.shape[0]}.")
@@ -148,7 +160,7 @@ def dual_of(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
             const double[::1] weights, double[:, ::1] out):
     """out = x = s (e - pi), pi the maximiser of phi(z): minus the gradients."""
     cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
-    cdef double[:, ::1] room = np.empty((2, K))
+    cdef double[:, ::1] room = np.empty((2, (K + 3) // 4 * 4))
     cdef double s
     same(z.shape[0], K, y, weights.shape[0])
     room_for(out, z.shape[0], K)
@@ -164,7 +176,7 @@ def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double g
     """sum_i s_i phi_i*(-x_i/s_i); with weight 0, 0 if x_i = 0 and else infinite."""
     cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef Sum sum = Sum(0.0, 0.0)
-    cdef double[::1] pi = np.empty(K)
+    cdef double[::1] pi = np.empty((K + 3) // 4 * 4)
     cdef double s
     same(x.shape[0], K, y, weights.shape[0])
     with nogil:
@@ -172,7 +184,8 @@ def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double g
             s = weights[i & mask]
             if s != 0.0:
                 for k in range(K):
-                    pi[k] = (x[i, k] if k == y[i] else -x[i, k]) / s
+                    pi[k] = -x[i, k] / s
+                pi[y[i]] = x[i, y[i]] / s
                 add(&sum, s * row_conjugate(kind, &pi[0], y[i], gamma, K))
             else:
                 for k in range(K):
@@ -263,12 +276,19 @@ def entropies(const double[:, ::1] pi, const double[::1] weights):
 def square(const double[:, ::1] rows, bint two, double s, double threshold):
     """sum over all entries t of max(|t| - threshold, 0)^2; threshold < 0 is none.
 
-    t are the entries of rows, or q + s p/2 if `two` says that rows are p then q.
+    t are the entries of rows, or q + s p/2 if `two` says that rows are p then q. The number of
+    columns is a multiple of four.
     """
     cdef Py_ssize_t j, k, size = rows.shape[1] // 2 if two else rows.shape[1]
     cdef double half = 0.5 * s, t
     cdef double sum[4]
     sum[0] = sum[1] = sum[2] = sum[3] = 0.0
+    cdef Sum total = Sum(0.0, 0.0)
+    if not two and not threshold > 0.0:  # by parts: the sum of a million squares loses digits
+        with nogil:
+            for j in range(0, rows.shape[0], 64):
+                add(&total, squares(&rows[j, 0], min(rows.shape[0] - j, 64) * size))
+        return total.high + total.low
     with nogil:
         for j in range(rows.shape[0]):
             for k in range(size):

@@ -7,6 +7,8 @@ stored nowhere: `border`. Symmetric matrices are by rows, with their upper trian
 
 import numpy as np
 
+from libc.math cimport sqrt
+
 from .losses cimport LossFunctions, find
 from .types cimport index_t, value_t
 
@@ -263,6 +265,17 @@ def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
 
 # ---- a factor ---------------------------------------------------------------------------------------
 
+def scaled(double[:, ::1] H, double[::1] scale):
+    """scale = 1/sqrt(diagonal of H), and the upper triangle of H times that, by rows and columns."""
+    cdef Py_ssize_t i, j, size = H.shape[0]
+    with nogil:
+        for i in range(size):
+            scale[i] = 1.0 / sqrt(H[i, i])
+        for i in range(size):
+            for j in range(i, size):
+                H[i, j] = H[i, j] * scale[i] * scale[j]
+
+
 def cholesky(double[:, ::1] A, double least):
     """A = U'U in place, for a diagonal of about 1; whether every pivot is above `least`."""
     cdef bint done
@@ -271,7 +284,13 @@ def cholesky(double[:, ::1] A, double least):
     return done
 
 
-def cholesky_solve(const double[:, ::1] U, double[::1] x):
-    """x = (U'U)^-1 x, in place."""
+def cholesky_solve(const double[:, ::1] U, const double[::1] scale, const double[::1] r,
+                   double[::1] x):
+    """x = S (U'U)^-1 S r, S diagonal"""
+    cdef Py_ssize_t i
     with nogil:
+        for i in range(x.shape[0]):
+            x[i] = scale[i] * r[i]
         apcg_cholesky_solve(&U[0, 0], U.shape[0], &x[0])
+        for i in range(x.shape[0]):
+            x[i] *= scale[i]

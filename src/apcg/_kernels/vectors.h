@@ -15,10 +15,16 @@
 #if defined(__GNUC__)
 #define APCG_INLINE static inline __attribute__((always_inline))
 #define APCG_FETCH(address) __builtin_prefetch(address)
+#define APCG_FETCH_NEAR(address) __builtin_prefetch(address, 0, 2) /* to the second cache */
 #define APCG_UNROLL8 _Pragma("GCC unroll 8")
 #else
 #error "the block kernels need the vector types of GCC or Clang"
 #endif
+
+/* log2, rounded down; 0 of 0 */
+APCG_INLINE ptrdiff_t apcg_power(int count) {
+    return 31 - __builtin_clz((unsigned)(count > 0 ? count : 1));
+}
 
 typedef double apcg_v4 __attribute__((vector_size(32)));
 typedef int64_t apcg_i4 __attribute__((vector_size(32)));

@@ -111,22 +111,23 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
         seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
         solve_each = _solve
-        if self._shares(plan, starts, task):
-            together = side_by_side.sweep(plan.problems, self.tol, options["max_epochs"], rng)
-            solve_each = partial(_go_on, together)
-            starts = range(len(plan.problems))
+        if self._may_share(starts, task):
+            if side_by_side.patience(plan.problems) > 0:
+                together = side_by_side.sweep(plan.problems, self.tol, options["max_epochs"], rng)
+                solve_each = partial(_go_on, together)
+                starts = range(len(plan.problems))
+            else:
+                starts = side_by_side.first_steps(plan.problems) or starts
         calls = [
             partial(solve_each, p, start, seed, t, None, options)
             for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
         ]
         return in_threads(calls, getattr(self, "n_jobs", None))
 
-    def _shares(self, plan: Plan, starts: Sequence[Any], task: Task) -> bool:
-        """Whether the first sweeps are for all problems at once, if nobody watches each."""
+    def _may_share(self, starts: Sequence[Any], task: Task) -> bool:
+        """Whether the first steps may be for all problems at once: nobody watches each."""
         cold = all(start is None for start in starts)
-        if self.method != "auto" or not cold or task:
-            return False
-        return side_by_side.patience(plan.problems) > 0
+        return bool(self.method == "auto" and cold and not task)
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""

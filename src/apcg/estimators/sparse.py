@@ -1,7 +1,8 @@
 """L1 and elastic net for many alphas at once: one run goes on from each to the next.
 
 For the squared loss with few features not even a run is needed: P is a parabola with an L1 part,
-and its Gram matrix is all there is to know of the data.
+and its Gram matrix is all there is to know of the data. On dense data with more features a Gram
+matrix of some of them is enough for a stretch of alphas.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .._validation import Matrix, Vector
 from ..budget import Budget
 from ..erm import ERM
 from ..methods.base import Target, unmet
-from ..methods.working_set import SparseRun, WorkingSet, whole
+from ..methods.working_set import SparseRun, WorkingSet, stretches, whole
 from ..points import Start
 
 #: w (a row each) and b for the alphas, and the passes that each took; None where one did not end
@@ -32,9 +33,13 @@ def applies(problems: Sequence[ERM]) -> bool:
 def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.Generator) -> Optima:
     """The answers for all alphas, to a relative gap of tol."""
     if whole.fits(problem):
-        found = whole.optima(problem, grid, tol)
-        return None if found is None else (*found, np.ones(grid.size))
-    W, b, spent = np.empty((grid.size, problem.d)), np.empty(grid.size), np.empty(grid.size)
+        all_at_once = whole.optima(problem, grid, tol)
+        return None if all_at_once is None else (*all_at_once, np.ones(grid.size))
+    W, b, spent = np.empty((grid.size, problem.d)), np.empty(grid.size), np.zeros(grid.size)
+    for k, found in stretches.answers(problem, grid, tol):
+        W[k], b[k], spent[k] = found.w, found.b, 1
+    if spent.all():
+        return W, b, spent
     run: SparseRun | None = None
     for k in np.argsort(-grid, kind="stable"):
         at, target = problem.with_alpha(float(grid[k])), Target(tol, passes)

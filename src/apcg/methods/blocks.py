@@ -18,12 +18,13 @@ from .._validation import Index, Matrix, Vector
 from ..loss_outputs import LOGISTIC, SOFTMAX
 from ..points import Certificate, Point, Start
 from .base import Budget, Target, Work
+from .blocks_look import Look, error_bound
 from .blocks_momentum import Momentum
 from .blocks_setup import Setup
 from .blocks_start import start
 
 #: Below this, relative to P, an estimate is rounding.
-_ROUNDING = 1e-15
+ROUNDING = 1e-15
 
 
 class PlainBlocks:
@@ -44,7 +45,8 @@ class PlainBlocks:
         x, b, W = start(setup, at)
         theta = np.empty((1, 1))
         if setup.kind == SOFTMAX:
-            theta = np.log(np.maximum(x, 1e-150))
+            theta = np.maximum(x, 1e-150)
+            np.log(theta, out=theta)
         elif setup.kind == LOGISTIC:
             theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
         intercepts = np.zeros(setup.size)
@@ -52,6 +54,8 @@ class PlainBlocks:
         moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
         self.state = kernel.PlainState(x, theta, W, intercepts, moved, part, room)
         self._L = np.sqrt(setup.problem.weights * (setup.q + setup.problem.loss.gamma))
+        #: steps since W was computed, and its sum of squares then
+        self.steps, self._first = 0, setup.square_of(W)
 
     @property
     def blocks(self) -> Matrix:
@@ -81,24 +85,25 @@ class PlainBlocks:
 
     def call(self, rows: tuple[Index, ...], count: kernel.Count) -> None:
         """Steps on these rows."""
-        order, _ = rows
+        order, visits = rows
         bounds = np.empty((order.size, 2), dtype=np.intp)
-        kernel.plain_sweep(*self.setup.working, self.setup.blocks, self.state, count, order, bounds)
+        kernel.plain_sweep(
+            *self.setup.working, self.setup.blocks, self.state, count, order, visits, bounds
+        )
+        self.steps += order.size
 
     def estimate(self, count: kernel.Count) -> float:
         """The gap: the sum of the parts of the rows, each when it was seen last."""
         return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
 
-    def sample(self, rows: tuple[Index, ...], share: float) -> float:
+    def sample(self, count: kernel.Count, share: float) -> float:
         """An estimate of the gap from a part of a sweep: a sum over its rows, scaled up.
 
         One standard deviation is added. A row with r visits counts 1/r each time. Rows are measured
         before their step: the first ones of a sweep speak for all, later the estimate is too high.
         """
-        order, visits = rows
-        order = np.where(order < 0, ~order, order)
-        each = self.setup.s[order] * np.asarray(self.state.part)[order] / visits
-        total = float(each.sum()) + math.sqrt(float(each @ each))
+        total = count.est + math.sqrt(count.square)
+        count.est = count.square = 0.0
         return total / (share * self.setup.problem.n)
 
     def after(self) -> None:
@@ -110,6 +115,12 @@ class PlainBlocks:
     def refresh(self) -> None:
         """Compute W anew from the blocks."""
         np.asarray(self.state.W)[:] = self.setup.rows(self.setup.x(self.blocks))
+        self.steps = 0
+
+    def look(self) -> Look:
+        """The values at the blocks and W as kept; for L2 without intercepts."""
+        error = error_bound(self.setup, self.steps, self._first)
+        return Look.at(self.setup, self.blocks, self.W, error)
 
 
 class BlockRun:
@@ -152,6 +163,9 @@ class BlockRun:
         self._ends: list[tuple[int, int, int]] = []
         #: the gap, as far as it can be told now
         self._now = math.inf
+        #: what a step of all rows is expected to leave of the gap; 1: none is made
+        q = float(np.mean(setup.q)) if setup.keeps_gap and setup.kind == SOFTMAX else math.inf
+        self._joint = q / (1 + q) if q <= self.tuning.joint else 1.0
         #: how far b moved in the last two sweeps
         self._moves = (np.zeros(setup.K), np.zeros(setup.K))
 
@@ -202,6 +216,8 @@ class BlockRun:
         alone, and two of them would be one too many.
         """
         s, setup = self.sweeps, self.setup
+        if isinstance(s, PlainBlocks) and setup.keeps_gap:
+            return self._look(s)
         x = setup.x(s.blocks)
         if setup.alone.size:
             return setup.certificate(x, s.b)
@@ -210,9 +226,20 @@ class BlockRun:
         v = setup.expand(s.W, x)
         return Point(x=x, v=v if setup.threshold > 0 or setup.b == 1 else v * setup.b, b=s.b)
 
+    def _look(self, sweeps: PlainBlocks) -> Certificate:
+        """The certificate at W as kept; if it does not do, of a better x by a step of all rows."""
+        look = sweeps.look()
+        if not look.charge <= ROUNDING * abs(look.primal):
+            return self.setup.certificate(look.x, sweeps.b)
+        gap, wanted = look.primal - look.dual, self.target.tol * abs(look.primal)
+        if self._ends and self._joint < 1 and gap > wanted:
+            look.step()
+            self._joint = min((look.primal - look.dual) / gap, 1.0)
+        return look.certificate()
+
     def seen(self, certificate: Certificate) -> None:
         """Rows that were left out and should not be come back."""
-        if certificate.exact and self._sure:
+        if certificate.exact and self._sure and not self.setup.keeps_gap:
             self.sweeps.refresh()
         if not certificate.finite or not self.estimates:
             return
@@ -236,8 +263,7 @@ class BlockRun:
             begin, end, sampled = self._ends.pop()
             self.sweeps.call(tuple(a[begin:end] for a in self._rows), self.count)
             if sampled >= 0 and isinstance(self.sweeps, PlainBlocks):
-                part = tuple(a[sampled:end] for a in self._rows)
-                self._now = self.sweeps.sample(part, (end - sampled) / self._rows[0].size)
+                self._now = self.sweeps.sample(self.count, (end - sampled) / self._rows[0].size)
                 self._confident = bool(self._ends) and self._look_pays()
             if self._ends and (budget.expired or self._confident):
                 return False
@@ -276,7 +302,7 @@ class BlockRun:
             )
             for k in reversed(range(samples * calls))
         ]
-        self.count.est = 0.0
+        self.count.est = self.count.square = 0.0
 
     def _set_threshold(self) -> None:
         """How far above the others a vertex must be for its row to be dropped in the next sweep.
@@ -319,10 +345,12 @@ class BlockRun:
 
     def _wanted(self) -> float:
         """The estimate that a look is likely to pass at."""
-        return max(self.sweeps.factor * self.target.tol / self._optimism, _ROUNDING) * self.primal
+        return max(self.sweeps.factor * self.target.tol / self._optimism, ROUNDING) * self.primal
 
     def _look_pays(self) -> bool:
         """Whether the estimate is low enough, with P from D where P is not known yet."""
+        if self._step_pays():
+            return True
         if self._since_look <= self.sweeps.pause:
             return False
         est = self._now
@@ -331,6 +359,22 @@ class BlockRun:
         if est <= self._wanted() and not self._sure:
             self._guess_primal(est)
         return est <= self._wanted()
+
+    def _step_pays(self) -> bool:
+        """Whether a look is likely to pass with a step of all rows, in the middle of a sweep.
+
+        The estimate is that of rows that still wait for their step. It tells little before W has
+        learned from a part of them.
+        """
+        if self._joint == 1 or not self._ends or not self.estimates:
+            return False
+        left = sum(end - begin for begin, end, _ in self._ends) / self._rows[0].size
+        gap = left * self._now
+        if left > 1 - self.tuning.joint_from or gap * self._joint > self._wanted():
+            return False
+        if not self._sure:
+            self._guess_primal(gap)
+        return gap * self._joint <= self._wanted()
 
     def _late(self) -> float:
         """The gap at the end of the sweep: the estimate is of its middle, say."""

@@ -30,8 +30,8 @@ from .base import (
 )
 from .blocks import BlockRun
 from .blocks_setup import DEFAULTS, PARTS, Setup, Tuning
-from .group_set import OutputsGroupSet
 from .one_by_one import OneByOne
+from .softmax_set.method import ClassSet, OutputsGroupSet
 
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
@@ -141,6 +141,7 @@ class BlockAuto:
         alone = "one_by_one" not in self.without and (not swept or _makes_zeros(problem))
         for method, fits, why in (
             (OutputsGroupSet(), True, "the penalty chooses rows of W"),
+            (ClassSet(), not swept, "the penalty chooses entries of W"),
             (OneByOne(), alone, "each output is a problem of its own"),
             (OutputsAFG(), not swept, "no sweep over blocks knows this loss with this penalty"),
         ):

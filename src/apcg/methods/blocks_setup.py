@@ -18,9 +18,9 @@ from .._kernels.lean_momentum import arrange
 from .._validation import Index, Mask, Matrix, Vector
 from ..data import Sparse
 from ..data.compact import Compact
-from ..data.many import padded, with_pads
+from ..data.many import padded, with_pads, zeros
 from ..erm_outputs import Outputs
-from ..loss_outputs import SIMPLEX, SOFTMAX, Columns
+from ..loss_outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
 from ..points import Certificate
 from .lean_momentum import CLASSES
 from .lean_setup import Tuning as LeanTuning
@@ -54,6 +54,13 @@ class Tuning(LeanTuning):
     sample: float = 2e6
     #: bytes of W from which features are put in the order of their counts: the second cache
     large: float = 2e6
+    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i
+    #: is at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09,
+    #: and 0.7 to 0.95 with q = 1
+    joint: float = 0.25
+    #: ... after this part of the sweep (q = 0.09: it left 0.3 of the gap after 1/16 of the second
+    #: sweep, 0.12 after 1/8, 0.05 after 1/4)
+    joint_from: float = 0.25
     #: intercepts: c^2 over the mean of |a_i|^2
     constant: float = 0.25
     constant_floor: float = 0.0
@@ -76,6 +83,8 @@ class Setup:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
+        #: whether D follows from the W that plain sweeps keep (`blocks_look.py`)
+        self.keeps_gap = a == 0 and not p.intercept and self.kind != COLUMNS
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)
         #: the data as the sweeps read it, and how many rows W has there
@@ -84,6 +93,8 @@ class Setup:
         if isinstance(p.samples, Sparse) and 8 * p.d * self.size > t.large:
             self.compact = p.samples.compact if a > 0 else p.samples.compact_alone
             self.arrays, self.features = self.compact.shared, self.compact.order.size
+        #: how many of the last numbers of each row have rows of W that are far away
+        self.far = None if self.compact is None else self.compact.far
         self.working = self.arrays
         self._copied = p.n_samples
         self.b = b
@@ -104,9 +115,16 @@ class Setup:
         self.alone = np.empty(0)
         if self.compact is not None and a == 0:
             self.alone = self.scale * p.weights * self.compact.squares
+        self.blocks = self._blocks(self.constant * step)
+        self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
+        #: the unit of work: nonzeros, and one for each row
+        self.work = self.arrays[0].size + p.n_samples
+
+    def _blocks(self, border: float) -> kernel.Blocks:
+        p = self.problem
         margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
         none = np.empty((0, self.size))
-        self.blocks = kernel.Blocks(
+        return kernel.Blocks(
             self.kind,
             self.features,
             p.K,
@@ -118,15 +136,13 @@ class Setup:
             margin=margin,
             gamma=p.loss.gamma,
             scale=self.scale,
-            border=self.constant * step,
+            border=border,
             threshold=self.threshold,
             factor=self.factor,
-            enough=t.enough_root,
+            enough=self.tuning.enough_root,
             alone=self.alone,
+            far=np.empty(0, np.int32) if self.far is None else self.far,
         )
-        self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
-        #: the unit of work: nonzeros, and one for each row
-        self.work = self.arrays[0].size + p.n_samples
 
     # ---- rows side by side --------------------------------------------------------------------
 
@@ -177,7 +193,7 @@ class Setup:
 
     def no_rows(self) -> Matrix:
         """The W of x = 0."""
-        return np.zeros((self.features, self.size))
+        return zeros(self.features, self.size)
 
     def block_of(self, x: Matrix) -> Matrix:
         """The blocks of the dual point x of the paper."""
@@ -219,27 +235,35 @@ class Setup:
         p = self.problem
         x = with_pads(p._signed(x), self.size)
         out = self.no_rows()
-        many.dot(*self.arrays, self.scale * x, out)
+        many.dot(*self.arrays, self.scale * x, out, self.far)
         return out
 
     def expand(self, rows: Matrix, x: Matrix) -> Matrix:
-        """A x times `scale` with all features, given x and the rows that are kept."""
+        """A x times `scale` with all features, given x and the rows that are kept; a copy."""
         p = self.problem
         if self.compact is not None:
-            pads = with_pads(p._signed(x), self.size)
-            rows = self.compact.expand(rows, self.scale * pads)
-        return np.array(rows[:, : p.K], order="C")  # a copy: the sweeps go on in `rows`
+            return self.compact.expand(rows, self.scale * p._signed(x))
+        return np.array(rows[:, : p.K], order="C")
+
+    def predictions(self, rows: Matrix, x: Matrix) -> Matrix:
+        """X W of the rows that are kept, and of those that follow from x; not for L1."""
+        p = self.problem
+        z = np.empty((p.n_samples, self.size))
+        many.tdot(*self.arrays, rows, z, self.far)
+        z = np.ascontiguousarray(z[:, : p.K])
+        if self.alone.size:
+            z += self._alone_each[:, None] * p._signed(x)
+        return z
+
+    @cached_property
+    def _alone_each(self) -> Vector:
+        """`scale` times the sums of squares of the features that a row has alone."""
+        return self.alone / np.where(self.problem.weights > 0, self.problem.weights, 1.0)
 
     def products(self, x: Matrix) -> tuple[Matrix, Matrix]:
         """W and the predictions X W, from x alone, in the order of the sweeps; not for L1."""
-        p, kept = self.problem, self.rows(x)
-        z = np.empty((p.n_samples, self.size))
-        many.tdot(*self.arrays, kept, z)
-        z = np.ascontiguousarray(z[:, : p.K])
-        if self.alone.size:
-            s = np.where(p.weights > 0, p.weights, 1.0)
-            z += (self.alone / s)[:, None] * p._signed(x)
-        return self.expand(kept, x), z
+        kept = self.rows(x)
+        return self.expand(kept, x), self.predictions(kept, x)
 
     def certificate(self, x: Matrix, b: Vector) -> Certificate:
         """The exact one of x, as `certify` has it."""
@@ -288,6 +312,13 @@ class Setup:
         two = W.shape[1] > self.size
         shared = outputs.square(W, two, s, self.threshold)
         return float(shared + self.squares_alone(blocks).sum())
+
+    def square_of(self, rows: Matrix, x: Matrix | None = None) -> float:
+        """The same, for L2, of any x and its rows, in the place of blocks; or of the rows alone."""
+        total = float(outputs.square(rows, False, 0.0, -1.0))
+        if self.alone.size and x is not None:
+            total += self.scale * float(self._alone_each @ np.einsum("ik,ik->i", x, x))
+        return total
 
     def squares_alone(self, blocks: Matrix) -> Vector:
         """The sums of squares, by columns, of rows that W lacks."""

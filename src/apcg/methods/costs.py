@@ -28,6 +28,8 @@ class Rates:
     step_dense: float = 0.8
     #: a multiply-add of the inner products of dense rows, by BLAS
     product_dense: float = 0.08
+    #: a multiply-add of the Gram matrix of dense rows, by our own loops
+    gram_dense: float = 0.13
     #: a stored number of a product with X or its transpose
     product_nonzero: float = 1.5
     #: a multiply-add of the Gram matrix of sparse rows
@@ -41,6 +43,7 @@ class Rates:
     #: a row in a step of the interior point method, besides its numbers, and a number of it
     interior_row: float = 55.0
     interior_number: float = 6.0
+    interior_dense: float = 2.0
     #: a sweep of the dual methods that `auto` takes, besides its steps: Python, a kernel call
     call: float = 50_000.0
     #: a look, besides all that: Python
@@ -48,10 +51,13 @@ class Rates:
 
 
 RATES = Rates()
-#: Steps of an interior point run: 17 to 41 on all rows of a9a and covtype, 10 to 19 on those kept.
-INTERIOR_STEPS = 20
-#: What such a run costs besides its work: Python, kernel calls.
-INTERIOR_CALLS = 2 * INTERIOR_STEPS * RATES.call
+#: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on
+#: those kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10).
+INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
+#: What a step costs besides its work: Python, kernel calls.
+INTERIOR_CALLS = 0.8 * RATES.call
+#: ... and a problem that takes less than this in all, in ns, begins with it.
+TINY = 4e6
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
 SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
@@ -81,9 +87,20 @@ def dense_sweep(problem: ERM) -> float:
     return (RATES.step_dense * problem.d + RATES.step) * problem.n_samples
 
 
+def lean_sweep(problem: ERM) -> float:
+    """One pass of the lean sweeps, which read dense rows as such."""
+    return dense_sweep(problem) if is_dense(problem) else sweep(problem)
+
+
 def inner_products(problem: ERM) -> float:
     """X X' of dense rows."""
     return RATES.product_dense * 0.5 * problem.n_samples**2 * problem.d
+
+
+def product(problem: ERM) -> float:
+    """A product with X or its transpose."""
+    each = RATES.step_dense if is_dense(problem) else RATES.product_nonzero
+    return each * problem.samples.nnz
 
 
 def look(problem: ERM) -> float:
@@ -116,45 +133,50 @@ def in_passes(problem: ERM, entries: float) -> float:
     return (entries + problem.d**3 / 6) / (2 * max(problem.samples.nnz, 1))
 
 
-def interior(problem: ERM, rows: Index) -> float:
+def interior(problem: ERM, rows: Index, tol: float = 1e-6) -> float:
     """A run of the interior point method on some of the rows."""
-    each = problem.samples.lengths[rows]
-    gram = RATES.gram_entry * 0.5 * float(np.sum(each * (each + 1)))
-    factor = RATES.cholesky_entry * problem.d**3 / 6
-    vectors = RATES.interior_number * float(np.sum(each)) + RATES.interior_row * rows.size
-    return INTERIOR_STEPS * (gram + factor + vectors) + INTERIOR_CALLS
+    d, count = problem.d, rows.size
+    if is_dense(problem):
+        each = RATES.gram_dense * 0.5 * d * (d + 1) + RATES.interior_dense * d
+        work = each * count
+    else:
+        lengths = problem.samples.lengths[rows]
+        work = RATES.gram_entry * 0.5 * float(np.sum(lengths * (lengths + 1)))
+        work += RATES.interior_number * float(np.sum(lengths))
+    work += RATES.interior_row * count + RATES.cholesky_entry * d**3 / 6 + INTERIOR_CALLS
+    steps = INTERIOR_STEPS - INTERIOR_STEPS_A_DIGIT * max(6.0 - digits(tol), 0.0)
+    return steps * work
 
 
 def is_tiny(problem: ERM) -> bool:
     """Whether the steps of the interior point method on all rows are mostly Python."""
-    return interior(problem, np.arange(problem.n_samples)) <= 2 * INTERIOR_CALLS
+    return interior(problem, np.arange(problem.n_samples)) <= TINY
 
 
 def smoothing(problem: ERM) -> float:
     """A run of `smoothing`: passes of Newton's method, factors of a sample."""
     d, n = problem.d, problem.n_samples
-    one = RATES.product_nonzero * problem.samples.nnz + (RATES.loss + RATES.vector_entry) * n
-    one += 2 * RATES.call
+    one = product(problem) + (RATES.loss + RATES.vector_entry) * n + 2 * RATES.call
     return SMOOTHING_PASSES * one + SMOOTHING_FACTORS * RATES.cholesky_entry * d**3 / 6
 
 
 def newton_step(problem: ERM) -> float:
     """A step of Newton's method: the Hessian, its factor, two products, a search along a line."""
     d, n = problem.d, problem.n_samples
-    hessian = RATES.gram_entry * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
-    products = 2 * RATES.product_nonzero * problem.samples.nnz
-    return hessian + products + 4 * RATES.loss * n + RATES.look
+    entry = RATES.gram_dense if is_dense(problem) else RATES.gram_entry
+    hessian = entry * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
+    return hessian + 2 * product(problem) + 4 * RATES.loss * n + RATES.look
 
 
 def newton(problem: ERM, tol: float) -> float:
     """A run of Newton's method with many samples for each feature, to a relative gap."""
-    n, d, nnz = problem.n_samples, problem.d, problem.samples.nnz
+    n, d = problem.n_samples, problem.d
     least, most = SAMPLE_SHARES
     share = max(min(SAMPLE * d / n, most), least)
     dense = is_dense(problem)
     madd = RATES.product_dense if dense else RATES.gram_entry
     factor = share * madd * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
-    one = (RATES.step_dense if dense else RATES.product_nonzero) * nnz + RATES.vector_entry * n
+    one = product(problem) + RATES.vector_entry * n
     passes = NEWTON_PASSES + NEWTON_PASSES_A_DIGIT * digits(tol)
     return NEWTON_STEPS * factor + passes * one
 
@@ -171,9 +193,8 @@ def easy_sweeps(problem: ERM, tol: float) -> float:
     if not r <= 1:
         return math.inf
     sweeps = (1 + r) * (EASY_SWEEPS + EASY_SWEEPS_A_DIGIT * digits(tol))
-    dense = is_dense(problem)
     part = RESTING if problem.loss.rests else 1.0
-    return part * sweeps * (dense_sweep(problem) if dense else sweep(problem))
+    return part * sweeps * lean_sweep(problem)
 
 
 def digits(tol: float) -> float:

@@ -25,9 +25,8 @@ class Factor:
     """
 
     def __init__(self, H: Matrix) -> None:
-        self._scale = 1 / np.sqrt(H.diagonal())
-        H *= self._scale
-        H *= self._scale[:, None]
+        self._scale = np.empty(len(H))
+        smooth.scaled(H, self._scale)
         self.jitter = 0.0
         least = _ROUNDING * len(H)
         # an H that is not finite has no factor: then `solve` gives what is not finite either
@@ -46,11 +45,11 @@ class Factor:
 
     def solve(self, r: Vector) -> Vector:
         """H^-1 r"""
-        x = self._scale * r
-        if len(x) <= OWN:
-            smooth.cholesky_solve(self._U, x)
-        else:
-            x, _ = lapack.dpotrs(self._U.T, x, lower=1)
+        if len(r) <= OWN:
+            x = np.empty(len(r))
+            smooth.cholesky_solve(self._U, self._scale, r, x)
+            return x
+        x, _ = lapack.dpotrs(self._U.T, self._scale * r, lower=1)
         return np.asarray(self._scale * x)
 
 

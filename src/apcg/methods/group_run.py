@@ -7,7 +7,8 @@ may move, a model on them by their Gram matrix, a search along the line. Sweeps 
 which groups are zero; where they are slow, conjugate gradients on those that are not, where the
 penalty is smooth, find the rest.
 
-The squared loss may have K outputs: its Gram matrix is that of one. Other smooth losses have one.
+The squared loss may have K outputs: its Gram matrix is that of one. Other smooth losses have one;
+the softmax is in `softmax_set.groups`.
 """
 
 from __future__ import annotations
@@ -224,10 +225,14 @@ class GroupRun(SparseRun):
         self._chosen, starts = chosen, penalty.starts
         self._places = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
         features = self._members[self._places]
-        self._block = (
-            Sliced(self._columns, features) if self._sparse else Copied(self.problem, features)
-        )
+        self._block = self.pick(features)
         self.cost += 0.5 * features.size / self.problem.d
+
+    def pick(self, features: Index) -> Any:
+        """The columns of a set."""
+        if self._sparse:
+            return Sliced(self._columns, features)
+        return Copied(self.problem, features)
 
     def _step(self, slope: Any, gap: float, value: float) -> bool:
         on, block, places = self._on(), self._block, self._places
@@ -235,6 +240,7 @@ class GroupRun(SparseRun):
         G, mean = block.gram(bend, self.problem.intercept, kept=self.losses.constant)
         self.cost += block.cost
         w = self.w[places]
+        G, slope = self.ridged(G, slope, w)
         model = GroupModel(G, slope, w, on, self.tuning)
         model.solve(*self._wanted(on, slope, w, gap, value))
         v = model.v.reshape(w.shape)
@@ -242,8 +248,12 @@ class GroupRun(SparseRun):
         if not step.any():
             return False
         way_b: Any = 0.0 if mean is None else -(mean @ step)
-        way = (block.times(step) + way_b).reshape(-1)
+        way = self.shifted(block.times(step), way_b).reshape(-1)
         return self.move(places, v, way, way_b, on) > 0
+
+    def ridged(self, G: Matrix, slope: Any, w: Any) -> tuple[Matrix, Any]:
+        """The model with squares of the penalty, if it has any."""
+        return G, slope
 
     def _wanted(
         self, on: GroupPenalty, slope: Any, w: Any, gap: float, value: float

@@ -63,10 +63,3 @@ class GroupSet:
             run = _run_for(problem)(problem, at, target, self.tuning)
         run.alone = self.alone
         return run
-
-
-@dataclass(frozen=True)
-class OutputsGroupSet(GroupSet):
-    """The same for K outputs."""
-
-    outputs: ClassVar[bool] = True

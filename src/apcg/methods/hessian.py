@@ -120,6 +120,23 @@ class Hessian:
         """The least curvature of a free intercept."""
         return float(self._ridge[-1])
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows are too few for a sample: H of all of them is factored."""
+        size, n = self._sample_size()
+        return size > 0.5 * n
+
+    def _sample_size(self) -> tuple[float, int]:
+        """How many rows a sample has, and of how many it is drawn."""
+        rows, tuning = self._rows, self._tuning
+        n = rows.n if rows.weights.size == 1 else int(np.count_nonzero(rows.weights))
+        size = max(
+            min(tuning.rows_per_feature * rows.size, tuning.most * n),
+            tuning.share * n,
+            tuning.least_rows,
+        )
+        return float(size), n
+
     def draw(self, rng: np.random.Generator) -> None:
         """Choose the sample; without one, of few rows, H of all rows is factored.
 
@@ -127,12 +144,7 @@ class Hessian:
         knows how H bends there.
         """
         rows, tuning = self._rows, self._tuning
-        n = rows.n if rows.weights.size == 1 else np.count_nonzero(rows.weights)
-        size = max(
-            min(tuning.rows_per_feature * rows.size, tuning.most * n),
-            tuning.share * n,
-            tuning.least_rows,
-        )
+        size, n = self._sample_size()
         if size > 0.5 * n:
             self._exact = True
             return

@@ -28,7 +28,7 @@ import numpy as np
 from .._kernels import interior as kernel
 from .._validation import Index, Matrix, Vector
 from ..erm import ERM
-from ..losses import EpsilonInsensitive, Hinge
+from ..losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
 from ..points import Certificate, Point, Start
 from . import factor
 from .base import QUADRATIC_PENALTY, Budget, Need, Needs, Target, Work
@@ -38,6 +38,11 @@ from .rows import Rows
 PIECEWISE_LINEAR = Need(
     'loss "hinge" or "epsilon_insensitive"',
     lambda p: type(p.loss) in (Hinge, EpsilonInsensitive),
+    lambda p: f"loss {p.loss.name!r} is neither",
+)
+IN_PIECES = Need(
+    'a loss of the hinge family, or "epsilon_insensitive"',
+    lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive),
     lambda p: f"loss {p.loss.name!r} is neither",
 )
 
@@ -73,7 +78,7 @@ class Interior:
 
     tuning: Tuning = Tuning()
     name: ClassVar[str] = "interior"
-    needs: ClassVar[Needs] = (PIECEWISE_LINEAR, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (IN_PIECES, QUADRATIC_PENALTY)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -124,9 +129,16 @@ class InteriorRun:
         rows = self._rows
         self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
         self._w, self._g = np.zeros(rows.size), g
-        self._a = np.broadcast_to(0.5 * self._s, h.shape).copy()
+        loss = rows.loss
+        #: whether a is below s, as it is for losses with a slope of at most 1
+        self._bounded = math.isfinite(loss.domain[1])
+        part = 0.5 if self._bounded else 2.0 / loss.gamma
+        self._a = np.broadcast_to(part * self._s, h.shape).copy()
         room = self._a.copy()  # s - a, which has more digits than the difference
-        xi, sigma = np.maximum(h, 0.0) + 1.0, np.maximum(-h, 0.0) + 1.0
+        short = h - loss.gamma * part
+        xi, sigma = np.maximum(short, 0.0) + 1.0, np.maximum(-short, 0.0) + 1.0
+        if not self._bounded:
+            xi[:], sigma = 0.0, -short
         self._at = kernel.Pieces(
             self._a.reshape(-1),
             room.reshape(-1),
@@ -137,6 +149,8 @@ class InteriorRun:
             h.reshape(-1),
             self._s,
             np.empty((6, h.size)),
+            self._bounded,
+            loss.gamma,
         )
         self._weight, self._pull = np.empty(rows.n), np.empty(rows.n)
         self._short = self._computed_short()
@@ -158,7 +172,7 @@ class InteriorRun:
     def point(self) -> Point:
         """w and x of all rows."""
         x, d = self._x.copy(), self._rows.d
-        own = np.minimum(self._a, self._s)  # a rounding may be above
+        own = np.minimum(self._a, self._s) if self._bounded else self._a  # by a rounding
         own = own[0] if len(own) == 1 else own[0] - own[1]
         if self._free is None:
             x = own
@@ -201,8 +215,9 @@ class InteriorRun:
 
     def _weigh(self) -> None:
         """What a step begins with: the rows' weights 1/theta, and sums."""
-        self._products, self._loss, self._most = kernel.weigh(self._at, self._weight, self._pull)
-        self.stuck = self.stuck or not math.isfinite(self._most)
+        found = kernel.weigh(self._at, self._tuning.skip, self._weight, self._pull)
+        self._products, self._loss, most, self._weighed = found
+        self.stuck = self.stuck or not math.isfinite(most)
 
     def _computed_short(self) -> Vector:
         """lambda n b w - X' g a, less the rows that are fixed."""
@@ -214,7 +229,7 @@ class InteriorRun:
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
         rows, at, count = self._rows, self._at, 2 * self._a.size
-        made = self._factor(self._weight)
+        made = self._factor()
         dw = made.solve(rows.combine(self._pull) - self._short)
         pair = np.zeros((rows.size, 2))
         fastest, linear, square = kernel.predict(*rows.shape, dw, at, pair.reshape(-1))
@@ -234,12 +249,11 @@ class InteriorRun:
         self._short = self._short + t * (self._ridge * dw - pull)
         self._weigh()
 
-    def _factor(self, weight: Vector) -> Factor:
+    def _factor(self) -> Factor:
         """Of lambda n diag(b) + X' diag(weight) X."""
-        weight = np.where(weight < self._tuning.skip * self._most, 0.0, weight)
-        H = self._rows.gram(weight)
+        H = self._rows.gram(self._weight)
         H.ravel()[:: len(H) + 1] += self._least
-        share = self._rows.gram_madds * np.count_nonzero(weight) / max(self._rows.n, 1)
+        share = self._rows.gram_madds * self._weighed / max(self._rows.n, 1)
         madds = share + factor.madds(len(H))
         self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
         return Factor(H)
@@ -270,7 +284,7 @@ def _step_length(fastest: float, part: float) -> float:
 
 def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
     """g and h of the pieces max(0, h - g z) of the loss."""
-    if isinstance(problem.loss, Hinge):
+    if problem.loss.margin:
         return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))
     epsilon = float(problem.loss.theta[1])
     one = np.ones(rows.n)

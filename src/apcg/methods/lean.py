@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._kernels import lean as kernel
 from .._validation import Index, Vector
@@ -51,11 +52,12 @@ PIECE = 1024
 FREE_LOOKS, MOST_WAIT = 8, 255
 #: After a look that failed the next one is to pass with this much to spare.
 SURE = 0.9
-#: P is guessed again after so many passes: over few rows a sweep takes less time than a guess.
+#: P is guessed again after so many passes, and when they have grown by a quarter: over few rows a
+#: sweep takes less time than a guess.
 GUESS_AFTER = 0.5
-#: A sweep of fewer numbers than this takes less time than the Python around it: so many of them
-#: are made in a row (decision 7).
-SHORT, BURST = 10_000, 8
+#: Sweeps of few numbers take less time than the Python around them: they are made in a row, up to
+#: BURST of them, of at most SHORT numbers in all (decision 7).
+SHORT, BURST = 250_000, 32
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -139,6 +141,17 @@ class PlainSweeps:
         """Steps on the rows of these blocks."""
         kernel.plain_sweep(*self.setup.working, self.setup.rows, self.state, tally, keep, *blocks)
 
+    def calls(
+        self, keep: Index, tally: kernel.Tally, random: NDArray[np.uint32], shrink: bool
+    ) -> tuple[int, Vector]:
+        """Sweeps over `keep`, one for each row of `random`: how many rows are left, estimates."""
+        found = np.empty(len(random))
+        setup = self.setup
+        left = kernel.plain_sweeps(
+            *setup.working, setup.rows, self.state, tally, keep, random, shrink, found
+        )
+        return left, found
+
     def after(self) -> None:
         """After a sweep: the centre of the intercept moves."""
         if self.setup.constant:
@@ -177,6 +190,8 @@ class LeanRun:
         self._since_look = 0
         #: sweeps so far, over however few rows, and whole passes
         self._swept = self._passed = 0
+        #: calls of the kernel
+        self._calls = 0
         #: the estimate that is likely to do over what is asked for, by the last look
         self._share: float | None = None
         #: a look is wanted, and none has failed yet
@@ -195,7 +210,8 @@ class LeanRun:
         while not looked and passes < budget.passes and self._swept < last:
             if self.keep.size == 0:
                 self._open()
-            whole = self._burst() if self._is_short() else self._sweep(budget)
+            count = self._in_a_row(budget.passes - passes)
+            whole = self._burst(count) if count > 1 else self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
             self._passed += more
@@ -238,7 +254,7 @@ class LeanRun:
         """The relative gap as estimated, or None if a look is likely to pass."""
         if self._confident or not self.estimates:
             return None
-        if not self._sure and self._steps >= self._guessed + GUESS_AFTER:
+        if not self._sure and self._steps >= max(self._guessed + GUESS_AFTER, 1.25 * self._guessed):
             self._guess_primal(self.estimates[-1])
         est = self.estimates[-1] + (self._unbalanced() if self.setup.constant else 0.0)
         est /= min(self._share or 1.0, 1.0)  # a look found more than was estimated
@@ -247,7 +263,8 @@ class LeanRun:
     @property
     def spent(self) -> float:
         """What all sweeps took, in ns, as `costs` predicts it; one of few rows is a call too."""
-        return self._steps * costs.sweep(self.setup.problem) + self._swept * costs.RATES.call
+        calls = self._calls * costs.RATES.call
+        return self._steps * costs.lean_sweep(self.setup.problem) + calls
 
     @property
     def _steps(self) -> float:
@@ -292,27 +309,35 @@ class LeanRun:
             self.tally.open()
         self._since_look += 1
         self._swept += 1
+        self._calls += 1
         if whole:
             self.estimates.append(max(self.tally.est, 0.0) / self.setup.problem.n)  # or rounding
 
-    def _is_short(self) -> bool:
-        """Whether few rows are left, and a sweep over them takes next to no time."""
-        setup, rows = self.setup, self.keep.size
-        if not isinstance(self.sweeps, PlainSweeps) or setup.constant:
-            return False
-        return BURST * rows <= setup.all.size and setup.work * rows <= SHORT * setup.all.size
+    def _in_a_row(self, passes: float) -> int:
+        """How many sweeps are made in one call: more than one where they take next to no time.
 
-    def _burst(self) -> bool:
-        """Some sweeps in a row, each in an order of its own; rows are dropped after the last."""
-        count = self.keep.size
-        orders = self.rng.permuted(np.tile(self.keep, (BURST, 1)), axis=1)
-        block = np.array([0]), np.array([count])
-        for order in orders:
-            self.tally.begin()
-            self.sweeps.call(order, self.tally, block)
-            self._note()
-        last = orders[-1]
-        self._drop(~last[last < 0])
+        At most half as many as there were, since a few may be enough, and no more than the passes.
+        """
+        setup, few = self.setup, 8 * self.keep.size <= self.setup.all.size
+        if not isinstance(self.sweeps, PlainSweeps) or setup.constant:
+            return 1
+        if not few and "momentum" not in self.without:  # it may be wanted after a few sweeps
+            return 1
+        work = setup.work * self.keep.size / setup.all.size
+        most = min(max(self._swept // 2, 2), BURST)
+        return int(min(SHORT / max(work, 1.0), most, passes * setup.work / max(work, 1.0)))
+
+    def _burst(self, count: int) -> bool:
+        """Some sweeps in a row, each in an order of its own."""
+        keep, shrink = self.keep.copy(), "shrinking" not in self.without
+        random = self.rng.integers(0, 1 << 32, size=(count, keep.size), dtype=np.uint32)
+        assert isinstance(self.sweeps, PlainSweeps)
+        left, found = self.sweeps.calls(keep, self.tally, random, shrink)
+        self.keep = keep[:left]
+        self._since_look += count
+        self._swept += count
+        self._calls += 1
+        self.estimates += [max(est, 0.0) / self.setup.problem.n for est in found.tolist()]
         return True
 
     def _drop(self, rows: Index) -> None:

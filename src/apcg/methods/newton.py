@@ -55,6 +55,8 @@ class NewtonRun:
     """Newton's method at work on all rows of a problem."""
 
     side = "primal"
+    #: a start that is good enough is returned at once
+    knows_its_gap = True
 
     def __init__(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator, tuning: Tuning

@@ -12,7 +12,7 @@ from .afg import AFGMethod
 from .apcg import Algorithm5
 from .base import Method, Need, unmet
 from .blocks_plan import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
-from .group_set import GroupSet, OutputsGroupSet
+from .group_set import GroupSet
 from .interior import Interior
 from .lean import Lean
 from .newton import Newton
@@ -21,6 +21,7 @@ from .plan import Auto
 from .sag import StochasticAverageGradient
 from .sdca import DualAscent
 from .smoothing import Smoothing
+from .softmax_set.method import ClassSet, OutputsGroupSet
 from .span import Span
 from .svrg import ProxSVRG
 from .working_set import WorkingSet
@@ -130,5 +131,6 @@ for _method in (
     OutputsAFG(),
     OutputsGroupSet(),
     OneByOne(),
+    ClassSet(),
 ):
     register(_method)

@@ -26,9 +26,11 @@ from .base import Budget, Target
 from .blocks import BlockRun
 from .blocks_plan import DUAL_BLOCKS
 from .blocks_setup import DEFAULTS, Setup
+from .hessian import Hessian
 from .lean import Lean
 from .newton import Newton
 from .plan import Auto
+from .rows import Rows
 
 #: What is asked of the sum of the gaps, in units of what is asked of each.
 SHARE = 0.5
@@ -85,14 +87,37 @@ def patience(problems: Sequence[ERM]) -> float:
     if len(problems) < FEWEST or not isinstance(first.g, Interval):
         return 0.0
     method, _ = Auto().first(first, Start())
-    if not isinstance(method, Lean | Newton) or not DUAL_BLOCKS.holds(side_by_side(problems)):
+    if not isinstance(method, Lean | Newton):
         return 0.0
     smooth = first.loss.gamma > 0
-    if isinstance(method, Lean) and "momentum" not in method.without:
-        return PATIENCE if smooth else PATIENCE_WITH_KINKS
-    q = first.weights * first._squared_norms / (first.strong_convexity * first.n)
-    steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
-    return PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
+    allowed = PATIENCE if smooth else PATIENCE_WITH_KINKS
+    if isinstance(method, Newton) or "momentum" in method.without:
+        q = first.weights * first._squared_norms / (first.strong_convexity * first.n)
+        steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
+        allowed = PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
+    return allowed if allowed and DUAL_BLOCKS.holds(side_by_side(problems)) else 0.0
+
+
+def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
+    """Where Newton's first step leads from w = 0, with one factor for all; None if it takes others.
+
+    At w = 0 the curvature of a loss of margins does not depend on the labels.
+    """
+    first = problems[0]
+    if len(problems) < FEWEST or not first.loss.margin:
+        return None
+    method, _ = Auto().first(first, Start())
+    rows = Rows.of(first)
+    if not isinstance(method, Newton) or not (hessian := Hessian(rows, method.tuning)).is_whole:
+        return None
+    made, starts = None, []
+    for p in problems:
+        own = Rows.of(p)
+        at = own.at(np.zeros(own.size), np.zeros(own.n))
+        made = made or hessian.factor_of(rows, at.bend)
+        w = -made.solve(own.gradient(at))
+        starts.append(Start(w=w[: own.d].copy(), b=float(w[-1]) if p.intercept else None))
+    return starts
 
 
 def sweep(

@@ -75,7 +75,8 @@ class PlanTuning:
 
 def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     """Whether the interior point method is for this problem: its loss, and few enough features."""
-    return problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
+    kinks = problem.loss.gamma == 0
+    return kinks and problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
 
 def seconds(ns: float) -> str:
@@ -96,7 +97,7 @@ class Watch:
         self._seen = [(0.0, 0.0)]  # ns and log of the relative gap, which is 1 at x = 0
         #: In words, what the last answer of `leave` was based on.
         self.why = ""
-        self._pass = costs.sweep(problem) + costs.RATES.call
+        self._pass = costs.lean_sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(Newton(), problem) is None:
@@ -106,6 +107,8 @@ class Watch:
         self._factor_passes = 2 + costs.in_passes(problem, 0.0)
         tall = self.interior and problem.n >= tuning.tall * problem.d
         self._smoothing = costs.smoothing(problem) if tall else math.inf
+        #: ns spent, and what the interior point method was predicted to cost, when last asked
+        self._last = (0.0, 0.0)
         #: whether smoothing is predicted to be faster than the interior point method alone
         self.smooths = False
 
@@ -134,11 +137,14 @@ class Watch:
         left = self._max - passes
         if self._step == math.inf:
             rows = self._all if rows is None else rows
-            cost = costs.interior(self.problem, rows)
+            cost = costs.interior(self.problem, rows, self._tol)
+            falls = self._falls(spent, cost)
             crowded = rows.size >= self._tuning.crowded * self.problem.n
             self.smooths = crowded and self._smoothing < cost
             if not self.smooths and left < costs.INTERIOR_STEPS * self._factor_passes:
                 return False  # max_epochs would end it in its first steps
+            if falls and not self.smooths:
+                return False
             cost = self._smoothing if self.smooths else cost
             margin = self._tuning.margin if self.smooths else 1.0
             trusted = self._tuning.interior_earliest * cost
@@ -153,6 +159,14 @@ class Watch:
         rest, most = self._time_left(), left * self._pass
         self.why = self._compare(rest, most, cost)
         return min(rest, most) > margin * cost
+
+    def _falls(self, spent: float, cost: float) -> bool:
+        """Whether the last sweeps took less time than the interior point method saves by them.
+
+        They did if they put many rows to rest.
+        """
+        (before, then), self._last = self._last, (spent, cost)
+        return 0.25 * (then - cost) > spent - before
 
     def _compare(self, rest: float, most: float, cost: float) -> str:
         """In words, what is left here and what the other method takes, in ns."""

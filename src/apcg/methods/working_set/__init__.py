@@ -1,10 +1,10 @@
 """Working sets: L1, elastic net and bounds with a smooth loss."""
 
-from . import whole
+from . import stretches, whole
 from .gram import GramModel
 from .method import WorkingSet
 from .penalty import ScaledPenalty
 from .run import SparseRun
 from .tuning import Tuning
 
-__all__ = ["GramModel", "ScaledPenalty", "SparseRun", "Tuning", "WorkingSet", "whole"]
+__all__ = ["GramModel", "ScaledPenalty", "SparseRun", "Tuning", "WorkingSet", "stretches", "whole"]

@@ -64,7 +64,8 @@ class Growing:
         if kept and self._kept is not None:
             return self._kept
         self.cost = 0.25 * self.W.size**2 / self._problem.d
-        bend = np.array(np.broadcast_to(bend, self._problem.n_samples))
+        if bend.size != self._problem.n_samples:
+            bend = np.full(self._problem.n_samples, bend)
         made = self.made(bend, centred)
         if kept:
             self._kept, self._bend = made, bend

@@ -14,6 +14,7 @@ from ..._kernels import columns
 from ..._validation import Vector
 from ...data.packed import Packed
 from .penalty import ScaledPenalty
+from .support import Turn
 
 _NONE = np.empty(0)
 #: shares of a step that are tried
@@ -50,6 +51,9 @@ class ColumnModel:
         self.positions = np.arange(ids.size)
         self.cost = (packed.start[ids + 1] - packed.start[ids]).astype(np.float64)
         self.spent = 0.0
+        self._packed, self._ids, self.mean = packed, ids, mean
+        #: iterations of the last conjugate gradients, and the part of the residual that they left
+        self.done, self.left = 0, 1.0
 
     def sweep(self) -> float:
         """A step on each position; those that then are zero are left out of the next sweep."""
@@ -61,31 +65,51 @@ class ColumnModel:
             self.r -= sigma * self._e
         return worst
 
-    def face(self, most: int, share: float) -> tuple[int, int]:
-        """Conjugate gradients on the support: how many it has, and how many of it were cut."""
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """The positions where M is smooth."""
+        S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
+        return S[self._squares[S] > 0]
+
+    def face(
+        self, most: int, share: float, least: float = 0.0, turn: Turn | None = None
+    ) -> tuple[int, int]:
+        """Conjugate gradients on the support: how many it has, and how many of it were cut.
+
+        They end after `most`, at `share` of the residual, or when none of it is above `least`.
+        """
         for _ in range(_ATTEMPTS):
-            S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
-            S = S[self._squares[S] > 0]
+            S = self.support
             if not S.size:
                 return 0, 0
-            cut = self._along(S, most, share)
+            cut = self._along(S, most, share, least, turn)
             if cut >= 0:
                 return S.size, cut
         return S.size, S.size
 
-    def _along(self, S: NDArray[np.int64], most: int, share: float) -> int:
+    def _along(
+        self, S: NDArray[np.int64], most: int, share: float, least: float, turn: Turn | None
+    ) -> int:
         """How many v_j of the support a step cuts; -1 if it went to the first edge only."""
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
-        step, work = np.empty(S.size), np.empty((3, S.size))
-        done = self._set.gradients(
-            S, self.v, self.r, self._q, step, work, *self._penalty.parts, most, share
-        )
-        self.spent += 2 * done * float(self.cost[S].sum())
+        if turn is None:
+            step, work, there = np.empty(S.size), np.empty((3, S.size)), v + 0
+            self.done, self.left = self._set.gradients(
+                S, self.v, self.r, self._q, step, work, *self._penalty.parts, most, share, least
+            )
+            there += step
+        else:
+            mean = self.mean[S] if self.mean.size else _NONE
+            b, there = np.broadcast_to(on.b, v.shape), v
+            step, self.done, self.left = turn.solve(
+                S, self._pull(S, on, v), self._squares[S], b, mean, most, share, least
+            )
+        self.spent += 2 * self.done * float(self.cost[S].sum())
         low, high = on.room(v)
         for t in _SHARES:
             new = np.clip(v + t * step, low, high)
-            self._arrive(S, new, *((v + step, None) if t == 1 else (v, r)))
+            self._arrive(S, new, *((there, None) if t == 1 else (v, r)))
             if self._value(on, new) < before:
                 self.v[S] = new
                 return int(np.count_nonzero((new == low) | (new == high)))
@@ -102,6 +126,12 @@ class ColumnModel:
             return S.size
         self.v[S] = new
         return -1
+
+    def _pull(self, S: NDArray[np.int64], on: ScaledPenalty, v: Vector) -> Vector:
+        """Minus the gradient of M on the support."""
+        out, ids = np.empty(self._packed.start.size - 1), self._ids[S]
+        self._packed.products(self.r, out, ids)
+        return np.asarray(out[ids] - on.a * np.sign(v) - on.b * v)
 
     def _arrive(self, S: NDArray[np.int64], new: Vector, at: Vector, r: Vector | None) -> None:
         """r of `new`: from r of `at`, which is as it is now unless it is given."""

@@ -105,7 +105,7 @@ class SparseRun:
         first = self.cost
         if self.seen_at is None:
             self.begin(budget)
-        elif self.turned and self.losses.constant and budget.passes > 0:
+        elif self.turned and self.blind and budget.passes > 0:
             # hardly any point is good enough for another alpha, so it is not looked at first
             self.round(math.inf, self.at.value + self.penalty.value(self.w))
         while True:
@@ -168,6 +168,11 @@ class SparseRun:
     def begin_at(self) -> Vector:
         """The predictions of w = 0."""
         return np.full(self.problem.n_samples, self.b)
+
+    @property
+    def blind(self) -> bool:
+        """Whether it makes a round for another alpha before it looks: the gap does not steer it."""
+        return bool(self.losses.constant)
 
     @property
     def falls(self) -> float:
@@ -316,8 +321,7 @@ class SparseRun:
         bend = self.at.bend
         if self.losses.constant:
             return bend
-        weights = np.broadcast_to(self.problem.weights, bend.shape)
-        bend = np.maximum(bend, self.floor * self.losses.most_bend * weights)
+        bend = np.maximum(bend, self.floor * self.losses.most_bend * self.problem.weights)
         return np.asarray(bend if self._steeper is None else np.maximum(bend, self._steeper))
 
     def move(
@@ -359,6 +363,10 @@ class SparseRun:
         if self.problem.intercept and not losses.constant:
             self.settle()
         return t
+
+    def shifted(self, z: Vector, b: Any) -> Vector:
+        """Predictions z + b."""
+        return np.asarray(z + b)
 
     @staticmethod
     def _secant(seen: Seen, new: Seen, way: Vector) -> Vector:

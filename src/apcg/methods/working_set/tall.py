@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validation import Matrix, Vector
+from ..._validation import Index, Matrix, Vector
 from ...data.linear_map import Dense, Sparse, Stored
 from ...erm import ERM
 from ...points import Start
 from ..base import Budget, Target
-from .blocks import All
+from .blocks import All, Copied
 from .gram import GramModel
 from .run import NEAR, SparseRun
 from .tuning import Tuning
 
 
 class TallRun(SparseRun):
-    """A round: a model on all columns, a step."""
+    """A round: a model on all columns, or on those that may move, and a step."""
 
     def __init__(
         self, problem: ERM, at: Start, target: Target, tuning: Tuning, rng: np.random.Generator
@@ -31,6 +31,7 @@ class TallRun(SparseRun):
         self._block, self._rng = All(problem), rng
         self._cold = at.w is None
         self._kept: tuple[Matrix, Vector | None] | None = None
+        self._W = np.arange(problem.d)  # the columns of the Gram matrix kept
         self._whole = False  # the Gram matrix kept is one of all rows
         self._last = np.inf
 
@@ -62,31 +63,33 @@ class TallRun(SparseRun):
         small = p.altered(samples=samples, y=y, weights=weights, n=n, n_samples=size)
         run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)
         run.advance(Budget(tuning.sample_passes, False, budget.deadline))
-        self.w, self.b, self._kept, self.floor = run.w, run.b, run._kept, run.floor
+        self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor
         self.cost += run.cost * size / p.n_samples
 
     def round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
-        if not constant and gap > tuning.kept[self._whole] * self._last:
+        if not constant and (gap > tuning.kept[self._whole] * self._last or not self._serves()):
             self._kept = None
         self._last = gap
         fresh = self._kept is None
         if self._kept is None:
-            self._kept = self._block.gram(self.bend(), self.problem.intercept)
-            self.cost += self._block.cost
+            self._kept = self._gram()
             self._whole = True
-        G, mean = self._kept
+        (G, mean), W = self._kept, self._W
+        slope, w, penalty = self.slope[W], self.w[W], self.penalty.on(W)
         sweeps = tuning.whole_sweeps if constant else tuning.sweeps
-        model = GramModel(G, self.slope, self.w, self.penalty, tuning, sweeps)
-        wanted = self.wanted(self.slope, self.w, self.penalty, gap, value)
+        model = GramModel(G, slope, w, penalty, tuning, sweeps)
+        wanted = self.wanted(slope, w, penalty, gap, value)
         model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
-        step = model.v - self.w
+        step = model.v - w
         if not step.any():
             return self._renew(fresh)
         if constant:
             return self.arrive_at(slice(None), model, mean, value)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
-        taken = self.move(slice(None), model.v, self._block.times(step) + way_b, way_b)
+        ahead = np.zeros(self.problem.d)
+        ahead[W] = step
+        taken = self.move(W, model.v, self._block.times(ahead) + way_b, way_b)
         self.cost += 0.5
         if taken < 1 and not constant:
             self._kept = None
@@ -95,6 +98,31 @@ class TallRun(SparseRun):
         self.slope, self._pair = self._block.slope(self.at.slope), None
         self.cost += 0.5
         return True
+
+    def _serves(self) -> bool:
+        """Whether the Gram matrix kept has all columns that may move."""
+        outside = self.penalty.violations(self.w, self.slope) > 0
+        outside[self._W] = False
+        return not outside.any()
+
+    def _gram(self) -> tuple[Matrix, Vector | None]:
+        """The Gram matrix of the columns that are near to moving, or of all of them.
+
+        For dense data it costs as the square of their number, and other losses need several.
+        """
+        p, penalty = self.problem, self.penalty
+        self._W = np.arange(p.d)
+        if isinstance(p.samples, Dense) and not (self.losses.constant or penalty.bounded):
+            near: Index = np.flatnonzero(
+                (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
+            )
+            if 0 < near.size <= self.tuning.moving * p.d:
+                self._W, block = near, Copied(p, near)
+                made = block.gram(self.bend(), p.intercept)
+                self.cost += block.cost
+                return made
+        self.cost += self._block.cost
+        return self._block.gram(self.bend(), p.intercept)
 
     def descend(self) -> None:
         """`slope` anew, of a dual point that is feasible if the model has its slopes right."""

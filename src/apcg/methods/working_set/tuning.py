@@ -67,18 +67,45 @@ class Tuning:
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
-    #: the squared loss with so few columns: all alphas of a path are solved on one Gram matrix, ...
+    #: dense data, other losses: the Gram matrix is that of the columns near to moving, if they are
+    #: at most this part of all. Logistic, to 1e-6, with 0, 0.4, 0.7 and 0.9: 5,000 x 300 (columns
+    #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;
+    #: 10,320 x 164 at /10 37, 12, 11 and 12, /1000 260, 258, 232 and 280
+    moving: float = 0.8
+    #: paths of the squared loss on dense data: at least so many sweeps between Newton's steps; 3, 7
+    #: and 15 took 1.0, 1.0 and 1.1 of the time on alon, golub, generated genes and regressions
+    stretch_sweeps: int = 5
+    #: alpha falls by these factors in a stretch, at least and at most; from 1.1 for the first golub
+    #: took 1.5 of the time, and with 10 for the second regressions 1.2
+    stretch: tuple[float, float] = (1.5, 4.5)
+    #: a column is in the set if its slope is above alpha_last plus this part of the way; 0 and 0.4
+    #: took 0.9 to 1.1, 0.7 up to twice the time
+    reach: float = 0.2
+    #: the set has up to so many times the support, or `first`; 3 took 1.0 to 1.1
+    roomy_stretch: int = 2
+    #: sets of more columns are left to runs: memory. 300 x 2,000, l1_ratio 0.5,
+    #: took 0.3 to 0.45 of the time with 1,000
+    widest_stretch: int = 2000
+    #: a point that was not good enough so often in a row is left out
+    tries: int = 3
+    #: with so few columns, no more than samples, the set has all from the start: one-hot rows
+    #: 2,000 x 160 0.77 of the time of sets, 500 x 300 1.6
+    at_once: int = 200
+    #: or with so few, once a set has this part of them, or where alpha falls too far for sets, ...
     few_columns: int = 500
+    part: float = 4.0
     #: ... if there are at most so many columns, and so many more for each alpha: random data to
     #: lambda_max/10 and /100, of the time of sets: 1,500 x 500 with 2 alphas 5.6 and 1.05, with 20
     #: 2.0 and 0.8; 600 x 200 with 5 1.1 and 0.4; 150 x 60 with 1 to 20 at most 0.6
     columns_for: tuple[int, int] = (100, 10)
     #: a sample has so many rows for each column, this share of all, and so many at least
-    rows_per_feature: float = 10.0
+    #: (logistic, one-hot, a9a and covtype at lambda_max/10 to /1000: with 40 instead of 10 rows
+    #: and a gap of 0.03 instead of 0.01, 0.89 of the time to 1e-3 and 0.96 to 1e-6; 0.62 to 1.24)
+    rows_per_feature: float = 40.0
     share: float = 0.05
     least_rows: int = 1000
     #: it is solved to this gap, in at most so many passes over it
-    sample_gap: float = 0.01
+    sample_gap: float = 0.03
     sample_passes: int = 200
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows
     kept: tuple[float, float] = (0.3, 0.1)
@@ -108,6 +135,29 @@ class Tuning:
     most_gradients: tuple[int, int] = (160, 40)
     #: it is stable if at most this part is cut, or its size changes by no more
     stable: tuple[float, float] = (0.002, 0.02)
+    #: conjugate gradients have the support gathered by rows if they are expected to read so many
+    #: times the entries of X. To gather takes 5 ms on rcv1, and saves 0 to 0.9 ms an iteration
+    by_rows: float = 8.0
+    #: with a factor of the support as preconditioner there are at most so many, to this part: 2 to
+    #: 8 on rcv1, so that 20 say that it is of no use any more
+    factored: tuple[int, float] = (20, 1e-3)
+    #: a factor is made for a support whose size changed by no more than this part, ...
+    factor_near: float = 0.03
+    #: ... with so many more columns that may join, as part of the support (0.05 was dearer on
+    #: rcv1, logistic /1000, in a profile of an earlier build), ...
+    factor_room: float = 0.03
+    #: ... at most so often, ...
+    factors: int = 2
+    #: ... and if it costs less than what it saves: an entry of X to gather, a product of two
+    #: entries of a row (at least, and times the size: caches), the cube of the size, all in terms
+    #: of an entry in a pass, measured on rcv1 with 781, 1,922 and 5,235 columns; and the
+    #: iterations that are then left
+    factor_costs: tuple[float, tuple[float, float], float, float] = (
+        2.0, (0.4, 1 / 1400), 0.004, 12.0,
+    )  # fmt: skip
+    #: rows with less than this part of the mean curvature are left out of it: on rcv1, logistic
+    #: /1000 half of all rows, with a hundredth of all curvature
+    factor_rows: float = 0.1
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)

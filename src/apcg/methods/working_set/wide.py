@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,26 @@ class WideRun(SparseRun):
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
         self._size = 0
+        #: alpha and w of the last two answers of a path, for a look ahead
+        self._known: list[tuple[float, Vector]] = []
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        if not self.losses.constant:
+            self._known = [*self._known[-1:], (self.problem.alpha, self.w.copy())]
+        return super().turn(problem, target)
+
+    @property
+    def blind(self) -> bool:
+        return True
 
     def round(self, gap: float, value: float) -> bool:
         self._choose()
         block = self.block
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
-        moved = False
+        moved = ahead = len(self._known) == 2 and self._look_ahead()
         for k in range(steps):
-            slope = self.slope[block.W] if k == 0 else block.slope(self.at.slope)
+            new = k > 0 or ahead
+            slope = block.slope(self.at.slope) if new else self.slope[block.W]
             if not self.step(block, slope, gap, value):
                 break
             moved = True
@@ -48,6 +61,29 @@ class WideRun(SparseRun):
         if moved and not self.losses.constant:  # which has arrived
             self.descend()
         return moved or (not self.why and self.lifts())
+
+    def _look_ahead(self) -> bool:
+        """To where the last two answers point, as lines in log alpha, if P is lower there.
+
+        What is zero stays so, and what would cross zero stops there.
+        """
+        (before, w), (last, now) = self._known
+        self._known = self._known[1:]
+        alpha, W = self.problem.alpha, self.block.W
+        falls = before > last > alpha and not self.penalty.bounded
+        if not falls or not np.array_equal(now, self.w):
+            return False
+        at = now[W]
+        new = at + math.log(last / alpha) / math.log(before / last) * (at - w[W])
+        new[new * at <= 0] = 0.0
+        way = self.block.times(new - at)
+        seen, penalty = self.losses.along(self.at.z, way, 1.0)[0], self.penalty.on(W)
+        if not seen.value + penalty.value(new) < self.at.value + penalty.value(at):
+            return False
+        self.w[W], self.seen_at, self._fresh = new, seen, False
+        if self.problem.intercept:
+            self.settle()
+        return True
 
     def _dual_is_faster(self, columns: int) -> bool:
         """Whether one step takes longer than all of the dual, which an L2 part leaves to solve.
@@ -93,7 +129,7 @@ class WideRun(SparseRun):
 
     def _choose(self) -> None:
         """The support and the columns nearest to entering it; the same set if it will do."""
-        penalty, d, block = self.penalty.times(self.theta), self.problem.d, self.block
+        penalty, d, block = self.penalty.times(self.theta), self.w.size, self.block
         if block is not None and (block.W.size == d or self._serves(penalty)):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -156,8 +192,8 @@ class WideRun(SparseRun):
             return False
         if constant:
             return self.arrive_at(W, model, mean, value)
-        way_b = 0.0 if mean is None else -float(np.dot(mean, step))
-        return self.move(W, model.v, block.times(step) + way_b, way_b) > 0
+        way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
+        return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
 
     def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
         """The columns of the set that are near to moving: a Gram matrix is made for each step."""

@@ -1,0 +1,110 @@
+"""The methods of working sets for K classes: entries of W, or its rows.
+
+    minimize P(W) = (1/n) sum_i s_i (log sum_k exp(z_ik) - z_iy) + alpha g(W),   z = X W + b
+
+A round takes the gradient, chooses the entries that may move, minimises a second order model of P
+over them, with the whole K x K matrix of second derivatives of each row, and searches along the
+line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...data.linear_map import Sparse
+from ...erm import ERM
+from ...loss_outputs import SOFTMAX
+from ...points import Start
+from ...regulariser_outputs import Entries, Groups
+from ..base import SMOOTH_LOSS, Need, Needs, Target
+from ..group_set import OF_GROUPS, GroupSet
+from ..working_set.tuning import Tuning
+from .columns import ClassColumnsRun
+from .entries import EntriesRun
+from .groups import RowsRun
+from .run import ClassRun
+
+#: sparse data of more numbers, as a dense array, is none for sets of rows
+_ROOM = 4e6
+
+
+def _softmax(problem: ERM) -> bool:
+    return bool(problem.loss.kind == SOFTMAX)
+
+
+def _has_l1(problem: ERM) -> bool:
+    """Whether g has an L1 part on every entry of W, and no bounds."""
+    g: Any = problem.g
+    if not isinstance(g, Entries):
+        return False
+    unbounded = np.isneginf(g.each.lower).all() and np.isposinf(g.each.upper).all()
+    return bool(unbounded and g.each.a.min() > 0)
+
+
+def _of_rows(problem: ERM) -> bool:
+    """Whether it is a softmax with a penalty on the rows of W, of a size for it."""
+    g: Any = problem.g
+    dense = problem.n_samples * problem.d <= _ROOM or not isinstance(problem.samples, Sparse)
+    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and dense
+
+
+OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")
+L1_PART = Need(
+    "a penalty with an L1 part on every entry of W, without bounds",
+    _has_l1,
+    lambda p: f"penalty {p.penalty} is not of that kind",
+)
+OF_ROWS = Need(
+    f'{OF_GROUPS.what}, or loss "multinomial" with X dense or small',
+    lambda p: OF_GROUPS.holds(p) or _of_rows(p),
+    OF_GROUPS.has,
+)
+
+
+@dataclass(frozen=True)
+class ClassSet:
+    """The method "working_set" for K classes."""
+
+    tuning: Tuning = Tuning()
+    alone: bool = True
+    name: ClassVar[str] = "working_set"
+    needs: ClassVar[Needs] = (OF_CLASSES, L1_PART)
+    side: ClassVar[str] = "primal"
+    outputs: ClassVar[bool] = True
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> ClassRun:
+        """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
+        run: Any = at.run
+        if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
+            run = run.turn(problem, target)
+        else:
+            sparse = isinstance(problem.samples, Sparse)
+            many = sparse and problem.n_samples > self.tuning.few_rows
+            kind = ClassColumnsRun if many else EntriesRun
+            run = kind(problem, at, target, self.tuning)
+        run.alone = self.alone
+        assert isinstance(run, ClassRun)
+        return run
+
+
+@dataclass(frozen=True)
+class OutputsGroupSet(GroupSet):
+    """The method "group_set" for K outputs."""
+
+    needs: ClassVar[Needs] = (SMOOTH_LOSS, OF_ROWS)
+    outputs: ClassVar[bool] = True
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Any:
+        """As for one output; the softmax has a run of its own."""
+        if not _softmax(problem):
+            return super().start(problem, at, target, rng)
+        run: Any = at.run
+        if isinstance(run, RowsRun) and run.goes_on(problem, at.w):
+            run.turn(problem, target)
+        else:
+            run = RowsRun(problem, at, target, self.tuning)
+        run.alone = self.alone
+        return run

@@ -1,0 +1,119 @@
+"""Short sweeps in one call, interior points of smooth losses, first steps for all classes."""
+
+import math
+
+import numpy as np
+import pytest
+from erm_problems import problem
+from lean_runs import drive, start, tolerance
+
+from apcg import ERM, APCGClassifier, solve
+from apcg.methods import lean, side_by_side
+from apcg.methods.base import Target
+from apcg.methods.watch import Watch
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
+@pytest.mark.parametrize("without", [("momentum",), ("momentum", "shrinking")])
+def test_short_sweeps_come_in_bursts(loss, without):
+    """Each is a sweep: its own estimate, its own order, all its rows."""
+    p = problem(loss)
+    run = start(p, tolerance(p), without=without)
+    run.keep = run.keep[: run.keep.size // 8]
+    kept = run.keep.size
+    run._burst(8)
+    assert len(run.estimates) == run._swept == run._since_look == 8
+    assert run.estimates[-1] == run.tally.est / p.n
+    assert run.estimates[-1] < run.estimates[0] / 2
+    assert run._steps <= 1
+    if "shrinking" in without:
+        assert run.keep.size == kept
+        assert run._steps > 0.5
+    if loss == "hinge" and "shrinking" not in without:
+        for _ in range(3):
+            run._burst(8)
+        assert run.keep.size < kept  # rows at rest are dropped
+    run._open()
+    found, _ = drive(p, run)
+    assert found.relative <= tolerance(p)
+
+
+def test_bursts_are_for_few_numbers_without_intercept(monkeypatch):
+    def begun(p, **options):
+        run = start(p, 1e-12, **options)
+        run.keep, run._swept = run.keep[: run.keep.size // 8], 2 * lean.BURST
+        return run
+
+    p = problem("hinge")
+    run = begun(p)
+    assert run._in_a_row(math.inf) == lean.BURST
+    assert run._in_a_row(0.5) == 4  # passes are left for no more
+    run._swept = 6
+    assert run._in_a_row(math.inf) == 3
+    run.keep = run.setup.all
+    assert run._in_a_row(math.inf) == 1  # momentum may be wanted soon
+    run.without = ("momentum",)
+    assert run._in_a_row(math.inf) == 3
+    free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
+    assert begun(free)._in_a_row(math.inf) == 1  # its centre moves after every sweep
+    monkeypatch.setattr(lean, "SHORT", 1)
+    assert begun(p)._in_a_row(math.inf) == 0
+
+
+def tall(loss, alpha=1e-3, K=3, seed=0, **more):
+    """K problems of 600 x 12, one class against the rest."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(K, size=600)
+    X = rng.standard_normal((600, 12)) + rng.standard_normal((K, 12))[labels]
+    return [ERM(X, np.where(labels == k, 1.0, -1.0), loss, alpha=alpha, **more) for k in range(K)]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_interior_points_agree_with_other_methods(loss, intercept):
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 600)
+    p = tall(loss, intercept=intercept, sample_weight=weights)[0]
+    found = solve(p, "interior", tol=1e-9)
+    assert found.converged
+    expected = solve(p, "adaptive", tol=1e-6, max_epochs=100_000, random_state=0)
+    assert expected.dual - 1e-12 <= found.primal <= expected.primal + 1e-9
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_first_steps_are_those_of_newton(loss, intercept):
+    """H times the step is minus the gradient at 0."""
+    problems = tall(loss, intercept=intercept)
+    for p, at in zip(problems, side_by_side.first_steps(problems), strict=True):
+        X = np.hstack([p.samples.stored, np.ones((600, int(intercept)))])
+        ridge = np.append(np.full(12, p.alpha), np.zeros(int(intercept)))
+        bend = 2.0 if loss == "squared_hinge" else 0.25
+        slope = -2.0 if loss == "squared_hinge" else -0.5
+        H = bend * X.T @ X / 600 + np.diag(ridge)
+        step = np.linalg.solve(H, -slope * X.T @ p.y / 600)
+        np.testing.assert_allclose(
+            np.append(at.w, at.b)[: X.shape[1]].astype(float), step, rtol=1e-8
+        )
+    assert side_by_side.first_steps(problems[:2]) is None
+    assert side_by_side.first_steps(tall("hinge")) is None
+
+
+def test_classes_begin_with_shared_steps(monkeypatch):
+    X = tall("squared_hinge")[0].samples.stored
+    y, calls = np.arange(600) % 3, []
+    whole = side_by_side.first_steps
+    monkeypatch.setattr(side_by_side, "first_steps", lambda ps: calls.append(1) or whole(ps))
+    model = APCGClassifier("squared_hinge", alpha=1e-7, random_state=0).fit(X, y)
+    assert calls
+    assert all(code.code == "converged" for code in model.status_)
+
+
+def test_sweeps_go_on_while_they_put_rows_to_rest():
+    """As long as a fourth of what the interior point method saves is more than they took."""
+    p = problem("hinge", alpha=1e-6, n=4000, d=20)
+    assert Watch(p, Target(1e-6, 10**5))._falls(0.0, 0.0) is False
+    watch = Watch(p, Target(1e-6, 10**5))
+    watch._last = (0.0, 10.0)
+    assert watch._falls(1.0, 5.0)
+    assert not watch._falls(2.0, 4.0)
+    assert not watch._falls(3.0, 4.0)

@@ -1,0 +1,173 @@
+"""Looks at sweeps over blocks from the W that they keep, and the order of the data they read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_outputs import problem
+from test_outputs_sweeps import rare, started, sweeps
+
+from apcg import ERM, solve
+from apcg._kernels import many
+from apcg.data import compact
+from apcg.methods.base import Budget, Target
+from apcg.methods.blocks_look import error_bound
+from apcg.methods.blocks_plan import BlockAuto
+from apcg.methods.blocks_setup import DEFAULTS
+from apcg.result import Solution
+
+
+def independent(n=2000, d=2000, K=5):
+    """Rows of length 1 with few features each, and a large alpha: q = 0.05."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((n, d), density=0.01, rng=rng, format="csr")
+    X = sp.diags_array(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-9)).tocsr() @ X
+    return ERM(sp.csr_matrix(X), rng.integers(K, size=n), "multinomial", "l2", 20 / n)
+
+
+def exact(p, found):
+    """P and D of a certificate, computed anew from its w and x."""
+    return p.primal(found.w), p.dual(found.x)
+
+
+@pytest.mark.parametrize("large", [0.0, np.inf])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["softmax", "smoothed", "crammer_singer", "logistic"])
+def test_a_look_has_the_values_of_its_points(loss, weighted, large):
+    """D by the identity of `blocks_look` is D(x), never above it by more than rounding."""
+    p = rare(problem(loss, alpha=1e-3, weighted=weighted, layout="csr", n=150))
+    run = started(p, large=large)
+    for _ in range(4):
+        sweeps(run, 1)
+        found = run.sweeps.look().certificate()
+        P, D = exact(p, found)
+        assert found.primal == pytest.approx(P, rel=1e-13)
+        assert found.dual == pytest.approx(D, abs=1e-13 * P)
+
+
+def test_what_rounding_does_to_w_is_below_its_bound():
+    for alpha in (1e-1, 1e-3, 1e-6):
+        p = rare(problem("softmax", alpha=alpha, layout="csr", n=150))
+        run = sweeps(started(p, ("momentum",)), 50)
+        off = np.linalg.norm(run.sweeps.W - run.setup.rows(run.setup.x(run.sweeps.blocks)))
+        bound = error_bound(run.setup, run.sweeps.steps, run.sweeps._first)
+        assert 0 < off <= bound
+        assert bound < 1e-6 * np.linalg.norm(run.sweeps.W)
+
+
+def test_the_bound_is_charged():
+    """With W off by a known amount, and that for its bound, D is not above the true one."""
+    p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
+    run = sweeps(started(p), 2)
+    look = run.sweeps.look()
+    off = 1e-3 * np.random.default_rng(0).standard_normal(run.sweeps.W.shape)
+    off[:, p.K :] = 0.0
+    np.asarray(run.sweeps.state.W)[:] += off
+    moved = type(look).at(run.setup, run.sweeps.blocks, run.sweeps.W, float(np.linalg.norm(off)))
+    D = p.dual(moved.x)
+    assert moved.dual <= D + 1e-13
+    assert moved.dual == pytest.approx(D, abs=2 * moved.charge + 1e-13)
+    assert moved.primal == pytest.approx(p.primal(moved.certificate().w), rel=1e-13)
+    moved.step()
+    assert moved.dual <= p.dual(moved.x) + 1e-13
+
+
+def test_a_bound_that_is_not_rounding_takes_the_exact_certificate():
+    p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
+    run = sweeps(started(p), 2)
+    run.sweeps.steps = 10**12
+    found = run._look(run.sweeps)
+    assert np.array_equal(found.w, run.setup.certificate(found.x, run.sweeps.b).w)
+    assert found.dual == pytest.approx(p.dual(found.x), abs=1e-14)
+
+
+@pytest.mark.parametrize("large", [0.0, np.inf])
+def test_a_step_of_all_rows_raises_d_and_leaves_w(large):
+    p = rare(problem("softmax", n=2000, d=300, alpha=1e-1, layout="csr", weighted=True))
+    run = sweeps(started(p, large=large, sample=1.0), 1)
+    run._schedule()
+    for _ in range(len(run._ends) // 2):
+        begin, end, _ = run._ends.pop()
+        run.sweeps.call(tuple(a[begin:end] for a in run._rows), run.count)
+    look = run.sweeps.look()
+    before, W = look.dual, run.sweeps.W.copy()
+    look.step()
+    found = look.certificate()
+    P, D = exact(p, found)
+    assert found.primal - found.dual < 0.5 * (found.primal - before)
+    assert found.primal == pytest.approx(P, rel=1e-13)
+    assert D - 1e-9 * P <= found.dual <= D + 1e-13 * P
+    assert np.array_equal(W, run.sweeps.W)
+
+
+def test_runs_end_sooner_with_steps_of_all_rows():
+    """And only where rows hardly depend on each other, after a part of the second sweep."""
+    p = independent()
+
+    def work(**changes):
+        run = started(p, sample=1.0, **changes)
+        run.target = Target(1e-8, 1000)
+        passes = run.advance(Budget(1000, False, None)).passes
+        assert run.point().relative <= 1e-8
+        return passes * run.setup.work + run.count.work, run
+
+    (plain, off), (less, run) = work(joint=0.0), work()
+    assert off._joint == 1
+    assert less < plain
+    assert run._ends
+    left = sum(end - begin for begin, end, _ in run._ends) / run._rows[0].size
+    assert left <= 1 - DEFAULTS.joint_from
+    dependent = started(problem("softmax", n=500, d=300, alpha=1e-4, layout="csr"))
+    assert np.mean(dependent.setup.q) > DEFAULTS.joint
+    assert dependent._joint == 1
+
+
+def test_what_a_step_left_of_the_gap_is_remembered():
+    p = independent()
+    run = started(p, sample=1.0)
+    run.target = Target(1e-8, 1000)
+    run.advance(Budget(1000, False, None))
+    expected, gap = run._joint, run.sweeps.look()
+    found = run.point()
+    assert run._joint != expected
+    assert run._joint == pytest.approx(found.gap / (gap.primal - gap.dual))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_numbers_of_rare_features_are_last(alone, monkeypatch):
+    """In each row, those of places from NEAR on; all numbers are there, and products are right."""
+    monkeypatch.setattr(compact, "NEAR", 10)
+    X = sp.random(200, 120, density=0.05, format="csr", random_state=0)
+    arrays = (X.data, X.indices, X.indptr)
+    made = compact.Compact.of(arrays, 120, alone=alone)
+    data, places, indptr = made.shared
+    for i in range(200):
+        far = places[indptr[i] : indptr[i + 1]] >= 10
+        assert np.all(np.diff(far.astype(int)) >= 0)
+        assert far.sum() == made.far[i]
+    assert 0 < made.far.sum() < data.size
+    back = sp.csr_matrix((data, made.order[places], indptr), shape=X.shape)
+    back = back + sp.csr_matrix(made.own, shape=X.shape)
+    assert (back != X).nnz == 0
+    x = np.random.default_rng(0).standard_normal((200, 4))
+    rows, z = np.zeros((made.order.size, 4)), np.empty((200, 4))
+    many.dot(*made.shared, x, rows, made.far)
+    assert np.allclose(made.expand(rows, x), X.T @ x, atol=1e-13)
+    W = X.T @ x
+    many.tdot(*made.shared, np.ascontiguousarray(W[made.order]), z, made.far)
+    assert np.allclose(z + (sp.csr_matrix(made.own, shape=X.shape) @ W), X @ W, atol=1e-12)
+
+
+def test_where_far_begins_does_not_change_an_answer(monkeypatch):
+    p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
+    tuned = BlockAuto((), replace(DEFAULTS, large=0.0))
+
+    def answer(near) -> Solution:
+        monkeypatch.setattr(compact, "NEAR", near)
+        q = ERM(p.samples.stored, p.y, "multinomial", "l2", p.alpha)
+        return solve(q, tuned, tol=1e-10, random_state=0)
+
+    first, second = answer(5), answer(10**6)
+    assert first.converged
+    assert np.allclose(first.w, second.w, atol=1e-5 * np.abs(first.w).max())

@@ -1,0 +1,75 @@
+"""Many rows, dense columns, losses of several models: the Gram matrix of columns that may move."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from apcg import ERM, solve
+from apcg.methods.base import Budget, Target
+from apcg.methods.working_set import WorkingSet
+from apcg.methods.working_set.tall import TallRun
+from apcg.methods.working_set.tuning import Tuning
+from apcg.points import Start
+
+
+def problem(seed=0, n=600, d=40, share=20, **options):
+    """Columns like their neighbours, so that some enter late that were far from it at first."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    for j in range(1, d):
+        X[:, j] = 0.9 * X[:, j - 1] + 0.4 * X[:, j]
+    z = X[:, ::7] @ rng.standard_normal(X[:, ::7].shape[1])
+    y = np.where(z + rng.standard_normal(n) > 0, 1.0, -1.0)
+    most = np.abs(X.T @ y).max() / (2 * n)
+    return ERM(X, y, "logistic", "l1", most / share, **options)
+
+
+def by(part):
+    return WorkingSet(dataclasses.replace(Tuning(), moving=part))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("share", [3, 20, 300])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_answer_is_that_of_all_columns(seed, share, intercept):
+    s = np.random.default_rng(seed).uniform(0.1, 2.0, 600)
+    p = problem(seed, share=share, intercept=intercept, sample_weight=s)
+    few, all_ = (solve(p, by(part), tol=1e-10, random_state=0) for part in (1.0, 0.0))
+    assert few.converged
+    assert all_.converged
+    assert few.primal == pytest.approx(all_.primal, rel=3e-10)
+    np.testing.assert_array_equal(few.w != 0, all_.w != 0)
+
+
+def run_of(p, part):
+    tuning = dataclasses.replace(Tuning(), moving=part)
+    run = TallRun(p, Start(), Target(1e-8), tuning, np.random.default_rng(0))
+    run.advance(Budget(1000))
+    return run
+
+
+def test_few_columns_are_in_the_model_where_few_may_move():
+    p = problem(share=3)
+    support = np.count_nonzero(solve(p, tol=1e-10).w)
+    assert support < run_of(p, 1.0)._W.size < p.d / 2
+    assert run_of(p, 0.0)._W.size == p.d
+    # so many are near to moving that all are as good
+    assert run_of(problem(share=3000), 0.8)._W.size == p.d
+
+
+def test_a_column_outside_that_may_move_ends_a_gram_matrix():
+    p = problem(share=3)
+    run = run_of(p, 1.0)
+    assert run._serves()
+    run._W = run._W[run.w[run._W] == 0]  # a Gram matrix without the support ...
+    run.w[:] = 0.0
+    run.arrive(run.predict())
+    run.slope = run._block.slope(run.at.slope)  # ... at a point where that violates
+    assert not run._serves()
+
+
+def test_the_squared_loss_has_one_matrix_of_all_columns():
+    p = problem(share=3)
+    run = run_of(ERM(p.samples.stored, p.y, "squared", "l1", 0.1), 1.0)
+    assert run._W.size == p.d
