@@ -68,10 +68,10 @@ MUTANTS = [
     # ---- working sets -------------------------------------------------------------------------
     Mutant("certificate.py", "x outside stays", "if found.dual > -math.inf:", "if True:", SPARSE,
            only="rounding_put_outside"),
-    Mutant("methods/working_set/columns.py", "float32 for any tolerance",
+    Mutant("methods/working_set/packed.py", "float32 for any tolerance",
            "self._wide = target.tol < tuning.narrow", "self._wide = False", SPARSE,
            only="float32_is_too_coarse"),
-    Mutant("methods/working_set/columns.py", "float32 after looks that failed",
+    Mutant("methods/working_set/packed.py", "float32 after looks that failed",
            "if self._failed >= self.tuning.failures and not self._wide:", "if False:", SPARSE,
            only="float32_is_too_coarse"),
     Mutant("methods/working_set/run.py", "rounding is blamed",

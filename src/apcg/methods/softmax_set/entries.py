@@ -18,12 +18,6 @@ from ..._validation import Index, Matrix, Vector
 from ..working_set.wide import WideRun
 from .run import ClassRun
 
-#: what rounding to float32 may take from the diagonal, as part of it
-_SPARE = 1e-6
-#: passes that a matrix of all entries takes, over their number: a multiply-add of it takes about a
-#: tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
-_PRODUCT = 0.25 * 0.1
-
 
 class EntriesRun(ClassRun, WideRun):
     """A round: the entries that matter, a model on them, a few steps."""
@@ -66,7 +60,7 @@ class Entries:
         """H on the entries, and what the intercepts change by for each of them."""
         run, m = self._run, self.W.size
         each, floor = run.losses.each.astype(np.float32), np.float32(run.least_bend)
-        self.cost = _PRODUCT * m**2 / (run.problem.d * run.K)
+        self.cost = run.tuning.product * m**2 / (run.problem.d * run.K)
         order = np.argsort(self._classes, kind="stable")  # by class
         bounds = np.searchsorted(self._classes[order], np.arange(run.K + 1))
         p = np.ascontiguousarray(run.rows(pi).T, dtype=np.float32)
@@ -91,7 +85,7 @@ class Entries:
             mean = np.linalg.solve(run.losses.bend_of_intercepts(run.rows(pi), run.least_bend), C)
             G -= C.T @ mean
             mean = mean[:, back]
-        G[np.arange(m), np.arange(m)] *= 1 + _SPARE
+        G[np.arange(m), np.arange(m)] *= 1 + run.tuning.spare
         return G[back[:, None], back], mean
 
     def slope(self, slope: Vector) -> Vector:

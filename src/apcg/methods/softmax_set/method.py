@@ -21,14 +21,12 @@ from ...points import Start
 from ...regulariser_outputs import Entries, Groups
 from ..base import SMOOTH_LOSS, Need, Needs, Target
 from ..group_set import OF_GROUPS, GroupSet
+from ..working_set.method import WorkingSet
+from ..working_set.run import SparseRun
 from ..working_set.tuning import Tuning
 from .columns import ClassColumnsRun
 from .entries import EntriesRun
 from .groups import RowsRun
-from .run import ClassRun
-
-#: sparse data of more numbers, as a dense array, is none for sets of rows
-_ROOM = 4e6
 
 
 def _softmax(problem: ERM) -> bool:
@@ -47,8 +45,9 @@ def _has_l1(problem: ERM) -> bool:
 def _of_rows(problem: ERM) -> bool:
     """Whether it is a softmax with a penalty on the rows of W, of a size for it."""
     g: Any = problem.g
-    dense = problem.n_samples * problem.d <= _ROOM or not isinstance(problem.samples, Sparse)
-    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and dense
+    sparse = isinstance(problem.samples, Sparse)
+    fits = not sparse or problem.n_samples * problem.d <= Tuning.dense_room
+    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and fits
 
 
 OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")
@@ -65,29 +64,16 @@ OF_ROWS = Need(
 
 
 @dataclass(frozen=True)
-class ClassSet:
+class ClassSet(WorkingSet):
     """The method "working_set" for K classes."""
 
-    tuning: Tuning = Tuning()
-    alone: bool = True
-    name: ClassVar[str] = "working_set"
     needs: ClassVar[Needs] = (OF_CLASSES, L1_PART)
-    side: ClassVar[str] = "primal"
     outputs: ClassVar[bool] = True
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> ClassRun:
-        """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
-        run: Any = at.run
-        if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
-            run = run.turn(problem, target)
-        else:
-            sparse = isinstance(problem.samples, Sparse)
-            many = sparse and problem.n_samples > self.tuning.few_rows
-            kind = ClassColumnsRun if many else EntriesRun
-            run = kind(problem, at, target, self.tuning)
-        run.alone = self.alone
-        assert isinstance(run, ClassRun)
-        return run
+    def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
+        sparse = isinstance(problem.samples, Sparse)
+        many = sparse and problem.n_samples > self.tuning.few_rows
+        return (ClassColumnsRun if many else EntriesRun)(problem, at, target, self.tuning)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from .penalty import ScaledPenalty
 from .support import Turn
 
 _NONE = np.empty(0)
-#: shares of a step that are tried
-_SHARES = (1.0, 0.3, 0.09)
+#: shares of a step of conjugate gradients that are tried
+SHARES = (1.0, 0.3, 0.09)
 #: steps that end at the first edge and are begun again without it
 _ATTEMPTS = 3
 
@@ -107,7 +107,7 @@ class ColumnModel:
             )
         self.spent += 2 * self.done * float(self.cost[S].sum())
         low, high = on.room(v)
-        for t in _SHARES:
+        for t in SHARES:
             new = np.clip(v + t * step, low, high)
             self._arrive(S, new, *((there, None) if t == 1 else (v, r)))
             if self._value(on, new) < before:

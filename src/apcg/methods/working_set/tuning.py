@@ -161,3 +161,12 @@ class Tuning:
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
+    # ---- the softmax (decision 14) ----
+    #: the matrix of second derivatives is in float32, which may take so much from its diagonal, as
+    #: part of it: columns that are alike then still have a factor
+    spare: float = 1e-6
+    #: passes that the matrix of all entries takes, over their number: a multiply-add of it takes
+    #: about a tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
+    product: float = 0.25 * 0.1
+    #: sets of rows of W are for sparse data of at most so many numbers as a dense array: 32 MB
+    dense_room: float = 4e6
