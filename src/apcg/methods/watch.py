@@ -82,7 +82,10 @@ class PlanTuning:
 
 
 def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
-    """Whether the interior point method is for this problem: its loss, and few enough features."""
+    """Whether the interior point method is for this problem: a loss with kinks, few features.
+
+    It knows smooth losses of the hinge family too, but Newton's method is there for these.
+    """
     kinks = problem.loss.gamma == 0
     return kinks and problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 

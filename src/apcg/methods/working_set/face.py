@@ -94,11 +94,11 @@ class ColumnModel:
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
         if turn is None:
-            step, work, there = np.empty(S.size), np.empty((3, S.size)), v + 0
+            step, work = np.empty(S.size), np.empty((3, S.size))
             self.done, self.left = self._set.gradients(
                 S, self.v, self.r, self._q, step, work, *self._penalty.parts, most, share, least
             )
-            there += step
+            there = v + step  # r is there already
         else:
             mean = self.mean[S] if self.mean.size else _NONE
             b, there = np.broadcast_to(on.b, v.shape), v

@@ -83,8 +83,10 @@ class Tuning:
     reach: float = 0.2
     #: the set has up to so many times the support, or `first`; 3 took 1.0 to 1.1
     roomy_stretch: int = 2
-    #: sets of more columns are left to runs: memory. 300 x 2,000, l1_ratio 0.5,
-    #: took 0.3 to 0.45 of the time with 1,000
+    #: it has no more alphas than predictions have room for: as much as X takes, or 1 MB of numbers
+    stretch_room: int = 131_072
+    #: sets of more columns are left to runs, for the memory; with 1,000 here, 300 x 2,000 at
+    #: l1_ratio 0.5 took 2.2 to 3.3 times as long
     widest_stretch: int = 2000
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
