@@ -36,7 +36,7 @@ class ClassColumnsRun(ClassRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
         self._samples: Any = problem.samples
-        self._wide, self._failed = target.tol < tuning.narrow, 0
+        self.narrow, self._failed = target.tol >= tuning.narrow, 0
         self.support = np.flatnonzero(self.w)
         self._slopes, self.top = np.zeros((problem.d, problem.K)), np.zeros(problem.d)
         self.kept: Index | None = None
@@ -59,13 +59,13 @@ class ClassColumnsRun(ClassRun):
 
     @property
     def _packed(self) -> Packed:
-        packed: Packed = self._samples.wide if self._wide else self._samples.narrow
+        packed: Packed = self._samples.narrow if self.narrow else self._samples.wide
         return packed
 
     @property
     def slack(self) -> float:  # type: ignore[override]
         """What float32 may do to a slope."""
-        return SparseRun.slack if self._wide else 1e-7
+        return 1e-7 if self.narrow else SparseRun.slack
 
     # ---- where it is ----------------------------------------------------------------------------
 
@@ -155,8 +155,8 @@ class ClassColumnsRun(ClassRun):
 
     def _anew(self) -> None:
         """Everything in float64; from now on the columns too, if that was needed before."""
-        if self._failed >= self.tuning.failures and not self._wide:
-            self._wide, self._idle = True, 0
+        if self._failed >= self.tuning.failures and self.narrow:
+            self.widen()
         self.kept = None
         self.arrive(super().predict())
 
