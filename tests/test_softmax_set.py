@@ -338,14 +338,14 @@ def test_float32_columns_give_way_to_float64():
     X, y = data(2, sparse=True)
     p = ERM(X, y, "multinomial", "l1", 0.01)
     run = ON_COLUMNS.start(p, Start(), Target(1e-6, 1000), np.random.default_rng(0))
-    assert not run._wide
+    assert run.narrow
     fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
-    assert fine._wide
+    assert not fine.narrow
     run._tol = 1e-13
     for _ in range(20):
         run.advance(Budget(1000))
         run.seen(certify(p, run.point().bare()))
-    assert run._wide
+    assert not run.narrow
     assert certify(p, run.point().bare()).relative < 1e-12
 
 

@@ -106,9 +106,8 @@ class ClassColumnsRun(PackedRun, ClassRun):
         self.top = np.maximum(self._slopes.max(axis=1), -self._slopes.min(axis=1))
         self.cost += 0.5
 
-    def _widen(self) -> None:
-        super()._widen()
-        self._idle = 0
+    def widen(self) -> None:
+        ClassRun.widen(self)
 
     # ---- a round --------------------------------------------------------------------------------
 

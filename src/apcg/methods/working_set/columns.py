@@ -74,8 +74,8 @@ class ColumnsRun(PackedRun):
         super()._anew()
         self.slope = -self._samples.dot(self.at.slope)
 
-    def _widen(self) -> None:
-        super()._widen()
+    def widen(self) -> None:
+        super().widen()
         self._model = None
 
     # ---- a round --------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ class PackedRun(SparseRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
         self._samples: Any = problem.samples
-        self._wide = target.tol < tuning.narrow
+        #: whether the columns are float32
+        self.narrow = target.tol >= tuning.narrow
         self._failed = 0
         self.kept: Index | None = None
         #: the most conjugate gradients of a round, and the size of the support of the last one
@@ -56,13 +57,13 @@ class PackedRun(SparseRun):
 
     @property
     def _packed(self) -> Packed:
-        packed: Packed = self._samples.wide if self._wide else self._samples.narrow
+        packed: Packed = self._samples.narrow if self.narrow else self._samples.wide
         return packed
 
     @property
     def slack(self) -> float:  # type: ignore[override]
         """What float32 may do to a slope."""
-        return SparseRun.slack if self._wide else 1e-7
+        return 1e-7 if self.narrow else SparseRun.slack
 
     @property
     def falls(self) -> float:
@@ -93,14 +94,14 @@ class PackedRun(SparseRun):
 
     def _anew(self) -> None:
         """Everything in float64; from now on the columns too, if that was needed before."""
-        if self._failed >= self.tuning.failures and not self._wide:
-            self._widen()
+        if self._failed >= self.tuning.failures and self.narrow:
+            self.widen()
         self.kept = None
         self.arrive(super().predict())
 
-    def _widen(self) -> None:
+    def widen(self) -> None:
         """Columns in float64 from now on."""
-        self._wide = True
+        self.narrow = False
 
     # ---- a round --------------------------------------------------------------------------------
 

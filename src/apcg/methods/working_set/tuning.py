@@ -164,9 +164,13 @@ class Tuning:
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
     # ---- the softmax (decision 14) ----
-    #: the matrix of second derivatives is in float32, which may take so much from its diagonal, as
-    #: part of it: columns that are alike then still have a factor
-    spare: float = 1e-6
+    #: units in the last place that rounding may take from the diagonal of the matrix of second
+    #: derivatives, and that are added to it: columns that are alike then still have a factor
+    spare: float = 8.0
+    #: these matrices are float32, and float64 after so many of them for alpha itself:
+    #: runs on iris, wine, digits and random data, down to lambda_max/10,000, took 4 to 21 of them;
+    #: with iris + 100, whose columns are nearly alike, float32 gets no further for hundreds
+    narrow_matrices: int = 24
     #: passes that the matrix of all entries takes, over their number: a multiply-add of it takes
     #: about a tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
     product: float = 0.25 * 0.1
