@@ -21,12 +21,11 @@ from ...points import Start
 from ...regulariser_outputs import Entries, Groups
 from ..base import SMOOTH_LOSS, Need, Needs, Target
 from ..group_set import OF_GROUPS, GroupSet
-from ..working_set.method import WorkingSet
-from ..working_set.run import SparseRun
 from ..working_set.tuning import Tuning
 from .columns import ClassColumnsRun
 from .entries import EntriesRun
 from .groups import RowsRun
+from .run import ClassRun
 
 
 def _softmax(problem: ERM) -> bool:
@@ -64,16 +63,29 @@ OF_ROWS = Need(
 
 
 @dataclass(frozen=True)
-class ClassSet(WorkingSet):
+class ClassSet:
     """The method "working_set" for K classes."""
 
+    tuning: Tuning = Tuning()
+    alone: bool = True
+    name: ClassVar[str] = "working_set"
     needs: ClassVar[Needs] = (OF_CLASSES, L1_PART)
+    side: ClassVar[str] = "primal"
     outputs: ClassVar[bool] = True
 
-    def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
-        sparse = isinstance(problem.samples, Sparse)
-        many = sparse and problem.n_samples > self.tuning.few_rows
-        return (ClassColumnsRun if many else EntriesRun)(problem, at, target, self.tuning)
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> ClassRun:
+        """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
+        run: Any = at.run
+        if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
+            run = run.turn(problem, target)
+        else:
+            sparse = isinstance(problem.samples, Sparse)
+            many = sparse and problem.n_samples > self.tuning.few_rows
+            kind = ClassColumnsRun if many else EntriesRun
+            run = kind(problem, at, target, self.tuning)
+        run.alone = self.alone
+        assert isinstance(run, ClassRun)
+        return run
 
 
 @dataclass(frozen=True)
