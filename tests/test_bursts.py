@@ -119,7 +119,7 @@ def test_sweeps_go_on_while_they_put_rows_to_rest():
     watch = Watch(p, Target(1e-6, 10**5))
     watch._last = (0.0, 10.0)
     assert watch._falls(1.0, 5.0)
-    assert not watch._falls(2.0, 4.0)
+    assert not watch._falls(2.0, 2.0)
     assert not watch._falls(3.0, 4.0)
     watch = Watch(p, Target(1e-6, 10**5), PlanTuning(saved=0.0))
     watch._last = (0.0, 10.0)
