@@ -60,6 +60,10 @@ class PlanTuning:
     interior_widest: int = 1000
     #: ... and this share of its cost spent before: without, it came too early (395 ms, not 83).
     interior_earliest: float = 0.3
+    #: With fewer than two rows a feature it is not taken before so many passes: the rows that seem
+    #: to rest are often the wrong ones, and without them it may not arrive (40 x 39, hinge,
+    #: lambda = 1e-6, to 1e-8: not in 1,000 passes from the fourth on, 28 in all from the tenth).
+    interior_settled: int = 10
     #: It is not taken while this part of what it saves by the last sweeps is more than they took,
     #: since they put many rows to rest: digits at 1/n, ten classes, took 25 ms without this, 24
     #: with 0.5 and 20 with 0.25 (decision 7).
@@ -154,6 +158,9 @@ class Watch:
             self.smooths = crowded and self._smoothing < cost
             if not self.smooths and left < costs.INTERIOR_STEPS * self._factor_passes:
                 return False  # max_epochs would end it in its first steps
+            square = self.problem.n < 2 * self.problem.d
+            if square and passes < self._tuning.interior_settled:
+                return False
             if falls and not self.smooths:
                 return False
             cost = self._smoothing if self.smooths else cost
