@@ -8,7 +8,6 @@ from apcg.methods import registry
 from apcg.penalties import GroupLasso
 from apcg.points import Start
 
-
 FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many outputs
 
 
