@@ -8,9 +8,12 @@ from erm_problems import problem
 from lean_runs import drive, start, tolerance
 
 from apcg import ERM, APCGClassifier, solve
-from apcg.methods import lean, side_by_side
+from apcg.methods import side_by_side
 from apcg.methods.base import Target
-from apcg.methods.watch import Watch
+from apcg.methods.lean_setup import Tuning
+from apcg.methods.plan import Auto
+from apcg.methods.watch import PlanTuning, Watch
+from apcg.points import Start
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
@@ -38,15 +41,15 @@ def test_short_sweeps_come_in_bursts(loss, without):
     assert found.relative <= tolerance(p)
 
 
-def test_bursts_are_for_few_numbers_without_intercept(monkeypatch):
+def test_bursts_are_for_few_numbers_without_intercept():
     def begun(p, **options):
         run = start(p, 1e-12, **options)
-        run.keep, run._swept = run.keep[: run.keep.size // 8], 2 * lean.BURST
+        run.keep, run._swept = run.keep[: run.keep.size // 8], 2 * run.tuning.burst
         return run
 
     p = problem("hinge")
     run = begun(p)
-    assert run._in_a_row(math.inf) == lean.BURST
+    assert run._in_a_row(math.inf) == run.tuning.burst
     assert run._in_a_row(0.5) == 4  # passes are left for no more
     run._swept = 6
     assert run._in_a_row(math.inf) == 3
@@ -56,8 +59,9 @@ def test_bursts_are_for_few_numbers_without_intercept(monkeypatch):
     assert run._in_a_row(math.inf) == 3
     free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
     assert begun(free)._in_a_row(math.inf) == 1  # its centre moves after every sweep
-    monkeypatch.setattr(lean, "SHORT", 1)
-    assert begun(p)._in_a_row(math.inf) == 0
+    assert begun(p, tuning=Tuning(short=1))._in_a_row(math.inf) == 0
+    assert begun(p, tuning=Tuning(burst=3))._in_a_row(math.inf) == 3
+    assert begun(p, tuning=Tuning(few_left=0.1))._in_a_row(math.inf) == 1
 
 
 def tall(loss, alpha=1e-3, K=3, seed=0, **more):
@@ -115,5 +119,17 @@ def test_sweeps_go_on_while_they_put_rows_to_rest():
     watch = Watch(p, Target(1e-6, 10**5))
     watch._last = (0.0, 10.0)
     assert watch._falls(1.0, 5.0)
-    assert not watch._falls(2.0, 4.0)
+    assert not watch._falls(2.0, 2.0)
     assert not watch._falls(3.0, 4.0)
+    watch = Watch(p, Target(1e-6, 10**5), PlanTuning(saved=0.0))
+    watch._last = (0.0, 10.0)
+    assert not watch._falls(1.0, 5.0)
+
+
+def test_interior_points_come_first_where_they_take_next_to_no_time():
+    def first(p, **changes):
+        return Auto(tuning=PlanTuning(**changes)).first(p, Start())[0].name
+
+    small, large = problem("hinge", n=100, d=10), problem("hinge", n=20_000, d=10)
+    assert (first(small), first(large)) == ("interior", "dual")
+    assert (first(small, tiny=0.0), first(large, tiny=math.inf)) == ("dual", "interior")

@@ -11,7 +11,6 @@ from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
 from apcg.certificate import certify
-from apcg.methods import lean
 from apcg.methods.base import Budget
 from apcg.methods.lean import SURE, Lean, PlainSweeps
 from apcg.methods.lean_momentum import Momentum
@@ -333,10 +332,13 @@ def test_a_few_rows_are_all_taken_in_random_order():
     assert (list(begin), list(end)) == ([0], [900])
 
 
+#: no sweeps in a row
+SINGLE = Tuning(short=1)
+
+
 def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
     """Over few rows a sweep takes less time than a guess: half a pass is between two of them."""
-    monkeypatch.setattr(lean, "SHORT", 1)
-    run, guesses = start(problem("hinge"), 1e-9, without=("momentum",)), []
+    run, guesses = start(problem("hinge"), 1e-9, without=("momentum",), tuning=SINGLE), []
     monkeypatch.setattr(run, "_guess_primal", lambda est: guesses.append(run._steps) or guess(est))
     guess = type(run)._guess_primal.__get__(run)
     run.advance(Budget(1, sweeps=1))
@@ -346,18 +348,23 @@ def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
         assert run.estimate is None or run.estimate > 0
     assert len(guesses) >= 2
     assert np.all(np.diff(guesses) >= 0.4)
+    guesses.clear()
+    run._guessed, run._confident, run._sure = 8.0, False, False
+    for run._passed in (9, 10):  # and a quarter of all passes so far
+        assert run.estimate is None or run.estimate > 0
+        assert len(guesses) == (run._passed == 10)
 
 
-def test_blocks_do_not_cost_sweeps(monkeypatch):
+def test_blocks_do_not_cost_sweeps():
     """What rows have in common is seen to by the first of a block: longer blocks take longer."""
-    monkeypatch.setattr(lean, "SHORT", 1)  # sweeps in a row have no blocks
     X, y = rows_in_common(0.1)
     p = ERM(X, y, "squared_hinge", alpha=1e-4)
     chosen, single = (
-        solve(p, Lean(("momentum", *more)), tol=1e-8, random_state=0) for more in ((), ("blocks",))
+        solve(p, Lean(("momentum", *more), SINGLE), tol=1e-8, random_state=0)
+        for more in ((), ("blocks",))
     )
     assert chosen.epochs <= 2 * single.epochs
-    long = start(p, 1e-8, without=("momentum",))
+    long = start(p, 1e-8, without=("momentum",), tuning=SINGLE)
     long.setup.__dict__["_longest_block"] = 64
     found, passes = drive(p, long)
     assert found.relative <= 1e-8

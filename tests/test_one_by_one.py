@@ -137,3 +137,18 @@ def test_who_asks_for_it_where_it_does_not_fit_is_told():
     labels = np.arange(len(Y)) % 3
     with pytest.raises(ValueError, match="needs a loss that is a sum over outputs"):
         solve(ERM(X, labels, "multinomial", "l1"), "one_by_one")
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"x": np.zeros((39, 3))}, "x of x0"),
+        ({"w": np.full((12, 3), np.nan)}, "NaN"),
+        ({"w": np.zeros(12)}, "w of x0"),
+        ({"w": np.zeros((12, 3)), "b": np.zeros(2)}, "b of x0"),
+    ],
+)
+def test_a_bad_start_is_refused(start, message):
+    X, Y = data()
+    with pytest.raises(ValueError, match=message):
+        solve(ERM(X, Y, "squared", "l1", 0.3, intercept=True), "one_by_one", x0=Start(**start))

@@ -18,7 +18,7 @@ from apcg.methods.softmax_set.entries import Entries, EntriesRun
 from apcg.methods.softmax_set.face import EntryModel
 from apcg.methods.softmax_set.fit import ClassLosses
 from apcg.methods.softmax_set.groups import RowsRun
-from apcg.methods.softmax_set.method import ClassSet
+from apcg.methods.softmax_set.method import ClassSet, OutputsGroupSet
 from apcg.methods.working_set.penalty import ScaledPenalty
 from apcg.methods.working_set.tuning import Tuning
 from apcg.points import Point, Start
@@ -338,14 +338,14 @@ def test_float32_columns_give_way_to_float64():
     X, y = data(2, sparse=True)
     p = ERM(X, y, "multinomial", "l1", 0.01)
     run = ON_COLUMNS.start(p, Start(), Target(1e-6, 1000), np.random.default_rng(0))
-    assert not run._wide
+    assert run.narrow
     fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
-    assert fine._wide
+    assert not fine.narrow
     run._tol = 1e-13
     for _ in range(20):
         run.advance(Budget(1000))
         run.seen(certify(p, run.point().bare()))
-    assert run._wide
+    assert not run.narrow
     assert certify(p, run.point().bare()).relative < 1e-12
 
 
@@ -403,6 +403,40 @@ def test_without_a_floor_steps_are_cut():
         run.advance(Budget(10_000))
         trials.append(len(calls))
     assert trials[0] < trials[1]
+
+
+def test_alike_columns_have_a_factor_in_float32():
+    """What is added to the diagonal makes up for the rounding of float32."""
+    X, y = data(4)
+    p = ERM(np.repeat(X, 3, axis=1), y, "multinomial", "l1", 0.1)
+    least = {}
+    for spare in (Tuning().spare, 0.0):
+        run = EntriesRun(p, Start(), Target(1e-6, 10), Tuning(spare=spare))
+        run.seen_at = run.losses.at(np.zeros(y.size * 4))
+        some = np.arange(36 * 4)[np.repeat(X.any(axis=0), 12)]
+        G, _ = Entries(run, some).gram(run.bend(), False, kept=False)
+        least[spare] = np.linalg.eigvalsh(G)[0]
+    assert least[0.0] < 0 < least[Tuning().spare]
+
+
+def test_a_matrix_is_counted_in_the_passes():
+    X, y = data(4)
+    p = ERM(X, y, "multinomial", "l1", 0.1)
+    run = EntriesRun(p, Start(), Target(1e-6, 10), Tuning(product=0.5))
+    run.seen_at = run.losses.at(np.zeros(y.size * 4))
+    block = Entries(run, np.arange(24))
+    block.gram(run.bend(), False, kept=False)
+    assert block.cost == 0.5 * 24**2 / 48
+
+
+def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
+    X, y = data(sparse=True)
+    p = ERM(X, y, "multinomial", "group", 0.05)
+    dense = ERM(X.toarray(), y, "multinomial", "group", 0.05)
+    assert OutputsGroupSet.needs[1].holds(p)
+    monkeypatch.setattr(Tuning, "dense_room", X.shape[0] * X.shape[1] - 1)
+    assert not OutputsGroupSet.needs[1].holds(p)
+    assert OutputsGroupSet.needs[1].holds(dense)
 
 
 def test_rows_run_is_the_one_for_groups():

@@ -333,10 +333,14 @@ def test_reruns_have_the_same_bits():
     )
 
 
-def test_certificates_are_made_in_parts(calls):
+def test_certificates_are_made_in_parts(calls, monkeypatch):
     """So that the predictions for many alphas take no more room than X."""
     p, alphas = problem(n=40_000, d=4), np.geomspace(0.5, 0.05, 10)
     answers = path(p, alphas, tol=1e-6)
     assert all(together(answers))
     assert [part.size for _, part in calls] == [4, 4, 2]
     is_certified(p, alphas, answers, 1e-6)
+    calls.clear()
+    tuned(monkeypatch, stretch_room=5 * 40_000)
+    assert all(together(path(p, alphas, tol=1e-6)))
+    assert [part.size for _, part in calls] == [5, 5]

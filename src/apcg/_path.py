@@ -59,7 +59,7 @@ def path(
     alphas = validate.vector(alphas, None, "alphas")
     if alphas.size == 0:
         raise ValueError("alphas is empty: give at least one.")
-    problem.with_alpha(float(alphas.min()))  # which says it if one is not positive
+    problem.with_alpha(float(alphas.min()))  # an error if one is not positive
     together, interrupted = _together(problem, alphas, method, options)
     if interrupted or None not in together:
         return [found for found in together if found is not None]
@@ -92,7 +92,7 @@ _WATCHED = {"callback", "check_every", "verbose", "time_limit"}
 def _together(
     problem: ERM, alphas: Vector, method: str | Method, options: dict[str, Any]
 ) -> tuple[list[Solution | None], bool]:
-    """The answers that are found for many alphas at once, None where not; whether Ctrl-C came."""
+    """What is found for many alphas at once (None: not found), and whether Ctrl-C ended it."""
     made: list[Solution | None] = [None] * alphas.size
     if method not in ("auto", "working_set") or _WATCHED & set(options):
         return made, False
@@ -104,9 +104,8 @@ def _together(
     try:
         found.update(stretches.answers(problem, alphas, tol))
     except KeyboardInterrupt:
-        interrupted = bool(
-            found
-        )  # else nothing is there to give back yet: one by one there soon is
+        # with nothing to give back yet the path goes on one by one, where there soon is
+        interrupted = bool(found)
     seconds = (time.perf_counter() - begun) / max(len(found), 1)
     note = (
         "working_set: it goes on from the alpha before, many of them on one Gram matrix, which is "

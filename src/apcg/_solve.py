@@ -43,7 +43,8 @@ def solve(
         Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
         coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
         primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
-        losses); "working_set", models of P on sets of features (L1, elastic net, smooth losses).
+        losses); "working_set" and "group_set", models of P on sets of features or of groups (L1,
+        elastic net, groups; smooth losses); "one_by_one", a y of columns, column by column (L1).
         For comparison, for L2 and elastic net with a smooth loss: "sag", "svrg" and
         "accelerated_sdca", the methods of the literature that the paper compares with. Or a method
         of your own: an object as `apcg.methods.base` describes it.

@@ -129,7 +129,7 @@ class Trace:
             import pandas as pd
         except ImportError:
             raise ImportError("Trace.to_pandas needs pandas: pip install 'apcg[plot]'.") from None
-        return pd.DataFrame({name: self[name] for name in self._columns})
+        return pd.DataFrame({name: self[name] for name in self._names})
 
     def plot(self, y: str | None = None, ax: Any = None) -> Any:
         """Draw column y against passes, by default the gap or the residual; return the axes."""
@@ -138,7 +138,7 @@ class Trace:
         return convergence({"": self}, y or ("gap" if "gap" in self else "residual"), ax=ax)
 
     def __repr__(self) -> str:
-        return f"Trace({len(self)} checks of {', '.join(self._columns)})"
+        return f"Trace({len(self)} checks of {', '.join(self._names)})"
 
 
 @dataclass(eq=False)

@@ -7,15 +7,8 @@ each column starts. Sums are double.
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
+from .penalty cimport apcg_penalty, penalty
 from .types cimport index_t, value_t
-
-cdef extern from "lasso.h" nogil:
-    ctypedef struct apcg_penalty:
-        const double *a
-        const double *b
-        const double *lower
-        const double *upper
-        Py_ssize_t mask[4]
 
 cdef extern from "columns.h" nogil:
     ctypedef struct apcg_narrow:
@@ -259,14 +252,3 @@ cdef class Set:
                                         &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
                                         &step[0], &work[0, 0], most, share, least, &remains)
         return done, remains
-
-
-cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
-                          const double[::1] upper) noexcept:
-    cdef apcg_penalty made
-    made.a, made.b, made.lower, made.upper = &a[0], &b[0], &lower[0], &upper[0]
-    made.mask[0] = -1 if a.shape[0] > 1 else 0
-    made.mask[1] = -1 if b.shape[0] > 1 else 0
-    made.mask[2] = -1 if lower.shape[0] > 1 else 0
-    made.mask[3] = -1 if upper.shape[0] > 1 else 0
-    return made

@@ -5,13 +5,9 @@
 Of a, b, lower and upper there is one entry for each column, or one for all.
 """
 
+from .penalty cimport apcg_penalty, penalty
+
 cdef extern from "lasso.h" nogil:
-    ctypedef struct apcg_penalty:
-        const double *a
-        const double *b
-        const double *lower
-        const double *upper
-        Py_ssize_t mask[4]
     Py_ssize_t apcg_gram_sweeps(const double *G, Py_ssize_t size, double *g, double *w,
                                 const apcg_penalty *p, Py_ssize_t most, double target,
                                 double enough, double fine, double least,
@@ -29,17 +25,6 @@ cdef extern from "lasso.h" nogil:
                               const double *alphas, Py_ssize_t count, double fine, double share,
                               Py_ssize_t most, int newtons, int turns, double *a, double *b,
                               double *U, Py_ssize_t *S, double *work, double *out)
-
-
-cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
-                          const double[::1] upper) noexcept:
-    cdef apcg_penalty made
-    made.a, made.b, made.lower, made.upper = &a[0], &b[0], &lower[0], &upper[0]
-    made.mask[0] = -1 if a.shape[0] > 1 else 0
-    made.mask[1] = -1 if b.shape[0] > 1 else 0
-    made.mask[2] = -1 if lower.shape[0] > 1 else 0
-    made.mask[3] = -1 if upper.shape[0] > 1 else 0
-    return made
 
 
 def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
@@ -85,13 +70,14 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
               const double[::1] upper, const double[::1] alphas, double fine, double share,
               Py_ssize_t most, int newtons, int turns, double[:, ::1] matrix,
               Py_ssize_t[::1] support, double[:, ::1] vectors, double[:, ::1] out):
-    """The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: how many there are.
+    """Answers for one alpha after the other, with alpha a and alpha b in the place of a and b.
 
-    Each begins with the one before, the first with w; g = q - G w goes along, and w and g become
-    those of the last. `total` is twice the value at w = 0. Turns of `most` sweeps or more and `newtons`
-    steps end when no violation is above alpha `fine` and the gain to come is at most `share` of the
-    value; an answer that did not end in so many `turns` is the first that is missing in the rows of
-    `out`. `matrix`, `support` and `vectors` (6 of them) are room to work in.
+    Row k of `out` becomes the answer for alphas[k]. The first begins at w, each of the others at the
+    one before. g = q - G w goes along; w and g become those of the last. `total` is twice the value
+    at w = 0. At least `most` sweeps and up to `newtons` Newton steps take turns, until no violation
+    is above alpha `fine` and the gain to come is at most `share` of the value. Gives how many answers
+    there are: the next one did not end in so many `turns`. `matrix`, `support` and `vectors` (6 of
+    them) are room to work in.
     """
     cdef apcg_penalty unit = penalty(a, b, lower, upper)
     cdef Py_ssize_t done, size = w.shape[0]

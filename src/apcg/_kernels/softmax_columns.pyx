@@ -14,13 +14,9 @@ in a near cache; `rows` has c, 1/s and f of a row side by side. Columns are pack
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
 
+from .penalty cimport apcg_penalty, penalty
+
 cdef extern from "lasso.h" nogil:
-    ctypedef struct apcg_penalty:
-        const double *a
-        const double *b
-        const double *lower
-        const double *upper
-        Py_ssize_t mask[4]
     double apcg_best(double w, double slope, double h, Py_ssize_t j, const apcg_penalty *p)
 
 cdef extern from "columns.h" nogil:
@@ -384,14 +380,3 @@ cdef class Model:
                                     &support[0], support.shape[0], &v[0], &h[0], free, &p,
                                     &T[0, 0], &step[0], &work[0, 0], &room[0], most, share)
         return done
-
-
-cdef apcg_penalty penalty(const double[::1] a, const double[::1] b, const double[::1] lower,
-                          const double[::1] upper) noexcept:
-    cdef apcg_penalty made
-    made.a, made.b, made.lower, made.upper = &a[0], &b[0], &lower[0], &upper[0]
-    made.mask[0] = -1 if a.shape[0] > 1 else 0
-    made.mask[1] = -1 if b.shape[0] > 1 else 0
-    made.mask[2] = -1 if lower.shape[0] > 1 else 0
-    made.mask[3] = -1 if upper.shape[0] > 1 else 0
-    return made

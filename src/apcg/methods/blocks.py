@@ -164,7 +164,7 @@ class BlockRun:
         #: the gap, as far as it can be told now
         self._now = math.inf
         #: what a step of all rows is expected to leave of the gap; 1: none is made
-        q = float(np.mean(setup.q)) if setup.keeps_gap and setup.kind == SOFTMAX else math.inf
+        q = float(np.mean(setup.q)) if setup.quick_looks and setup.kind == SOFTMAX else math.inf
         self._joint = q / (1 + q) if q <= self.tuning.joint else 1.0
         #: how far b moved in the last two sweeps
         self._moves = (np.zeros(setup.K), np.zeros(setup.K))
@@ -216,7 +216,7 @@ class BlockRun:
         alone, and two of them would be one too many.
         """
         s, setup = self.sweeps, self.setup
-        if isinstance(s, PlainBlocks) and setup.keeps_gap:
+        if isinstance(s, PlainBlocks) and setup.quick_looks:
             return self._look(s)
         x = setup.x(s.blocks)
         if setup.alone.size:
@@ -239,7 +239,7 @@ class BlockRun:
 
     def seen(self, certificate: Certificate) -> None:
         """Rows that were left out and should not be come back."""
-        if certificate.exact and self._sure and not self.setup.keeps_gap:
+        if certificate.exact and self._sure and not self.setup.quick_looks:
             self.sweeps.refresh()
         if not certificate.finite or not self.estimates:
             return

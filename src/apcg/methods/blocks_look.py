@@ -1,15 +1,16 @@
 """Looks at plain sweeps with g = L2: a certificate from the W that they keep, and a step with it.
 
-W is V = A x times the scale, but for what rounding did to it in the steps. It is a primal point as
-good as V is. With its predictions z = X W
+The sweeps keep W, which is V = scale A x up to rounding. A certificate needs P at some point, for
+which W will do, and |V|^2 for D. With the predictions z = X W
 
     |V|^2 = 2 <V, W> - |W|^2 + |V - W|^2,    <V, W> = scale sum_i <x_i, z_i>
 
-so that D(x) takes no product with X of its own: rounding enters squared, and a bound on it will do.
+so D takes no product with X of its own. The last term is what rounding did, squared, and a bound on
+it is small enough.
 
-From z, too, all rows can go a part of the way from x to T(W) = -phi'(z) at once. That is a good
-step where rows hardly depend on each other (q small), and in the middle of a sweep, when W knows
-more than the rows that wait for their turn.
+With z, all rows can also go a part of the way from x to T(W) = -phi'(z) at once. That is a good
+step where rows hardly depend on each other (q small), and in the middle of a sweep: W has learned
+from the rows that had their step, and the others have not.
 """
 
 from __future__ import annotations

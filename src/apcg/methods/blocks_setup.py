@@ -83,8 +83,8 @@ class Setup:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
-        #: whether D follows from the W that plain sweeps keep (`blocks_look.py`)
-        self.keeps_gap = a == 0 and not p.intercept and self.kind != COLUMNS
+        #: whether looks take D from the W that plain sweeps keep (`blocks_look.py`)
+        self.quick_looks = a == 0 and not p.intercept and self.kind != COLUMNS
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)
         #: the data as the sweeps read it, and how many rows W has there

@@ -56,8 +56,6 @@ RATES = Rates()
 INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
 #: What a step costs besides its work: Python, kernel calls.
 INTERIOR_CALLS = 0.8 * RATES.call
-#: ... and a problem that takes less than this in all, in ns, begins with it.
-TINY = 4e6
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.
 SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 
@@ -146,11 +144,6 @@ def interior(problem: ERM, rows: Index, tol: float = 1e-6) -> float:
     work += RATES.interior_row * count + RATES.cholesky_entry * d**3 / 6 + INTERIOR_CALLS
     steps = INTERIOR_STEPS - INTERIOR_STEPS_A_DIGIT * max(6.0 - digits(tol), 0.0)
     return steps * work
-
-
-def is_tiny(problem: ERM) -> bool:
-    """Whether the steps of the interior point method on all rows are mostly Python."""
-    return interior(problem, np.arange(problem.n_samples)) <= TINY
 
 
 def smoothing(problem: ERM) -> float:

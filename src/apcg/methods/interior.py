@@ -1,18 +1,21 @@
-"""An interior point method on the hinge and epsilon-insensitive losses, for n >> d.
+"""An interior point method for the hinge family and the epsilon-insensitive loss, for n >> d.
 
-Both losses are sums of pieces max(0, h - g z) of the predictions z = X w + b: one for the hinge (g
+The losses are sums of pieces max(0, h - g z) of the predictions z = X w + b: one for the hinge (g
 is the label, h = 1), two for |z - y| - epsilon (g = 1 and -1). Times n, with s_i the weights,
 
     minimize sum_i s_i xi_i + (lambda n/2) sum_j b_j w_j^2   subject to   xi >= h - g z, xi >= 0
 
 has the optimality conditions, with 0 < a < s the dual variables, sigma the slack and mu -> 0,
 
-    lambda n b w = X' g a      h - g z - xi + sigma = 0      a sigma = mu      (s - a) xi = mu
+    lambda n b w = X' g a      h - g z - c a - xi + sigma = 0      a sigma = mu      (s - a) xi = mu
+
+with c = 0. A smooth loss of the family has c = gamma/s. For the squared hinge, a has no upper bound
+and there is no xi.
 
 Newton's method on them is one Cholesky factor of lambda n diag(b) + X' diag(1/theta) X a step, with
-theta = sigma/a + xi/(s - a): d x d, whatever n is. Mehrotra's predictor says how far mu can fall,
-and corrects the step to second order. The number of steps, 15 to 60, hardly depends on lambda,
-where coordinate descent needs more passes the smaller lambda is.
+theta = sigma/a + xi/(s - a) + c: d x d, whatever n is. Mehrotra's predictor says how far mu can
+fall, and corrects the step to second order. The number of steps, 15 to 60, hardly depends on
+lambda, where coordinate descent needs more passes the smaller lambda is.
 
 Some rows may be fixed: then the problem is solved for the x_i of the others.
 """
@@ -43,7 +46,7 @@ PIECEWISE_LINEAR = Need(
 IN_PIECES = Need(
     'a loss of the hinge family, or "epsilon_insensitive"',
     lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive),
-    lambda p: f"loss {p.loss.name!r} is neither",
+    lambda p: f"loss {p.loss.name!r} is another one",
 )
 
 

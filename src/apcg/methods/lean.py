@@ -52,12 +52,6 @@ PIECE = 1024
 FREE_LOOKS, MOST_WAIT = 8, 255
 #: After a look that failed the next one is to pass with this much to spare.
 SURE = 0.9
-#: P is guessed again after so many passes, and when they have grown by a quarter: over few rows a
-#: sweep takes less time than a guess.
-GUESS_AFTER = 0.5
-#: Sweeps of few numbers take less time than the Python around them: they are made in a row, up to
-#: BURST of them, of at most SHORT numbers in all (decision 7).
-SHORT, BURST = 250_000, 32
 #: Below this, relative to P, an estimate is rounding.
 _ROUNDING = 1e-15
 
@@ -254,7 +248,8 @@ class LeanRun:
         """The relative gap as estimated, or None if a look is likely to pass."""
         if self._confident or not self.estimates:
             return None
-        if not self._sure and self._steps >= max(self._guessed + GUESS_AFTER, 1.25 * self._guessed):
+        more, times = self.tuning.guess
+        if not self._sure and self._steps >= max(self._guessed + more, times * self._guessed):
             self._guess_primal(self.estimates[-1])
         est = self.estimates[-1] + (self._unbalanced() if self.setup.constant else 0.0)
         est /= min(self._share or 1.0, 1.0)  # a look found more than was estimated
@@ -318,14 +313,15 @@ class LeanRun:
 
         At most half as many as there were, since a few may be enough, and no more than the passes.
         """
-        setup, few = self.setup, 8 * self.keep.size <= self.setup.all.size
+        setup, t = self.setup, self.tuning
+        few = self.keep.size <= t.few_left * setup.all.size
         if not isinstance(self.sweeps, PlainSweeps) or setup.constant:
             return 1
         if not few and "momentum" not in self.without:  # it may be wanted after a few sweeps
             return 1
         work = setup.work * self.keep.size / setup.all.size
-        most = min(max(self._swept // 2, 2), BURST)
-        return int(min(SHORT / max(work, 1.0), most, passes * setup.work / max(work, 1.0)))
+        most = min(max(self._swept // 2, 2), t.burst)
+        return int(min(t.short / max(work, 1.0), most, passes * setup.work / max(work, 1.0)))
 
     def _burst(self, count: int) -> bool:
         """Some sweeps in a row, each in an order of its own."""

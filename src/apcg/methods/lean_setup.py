@@ -85,6 +85,15 @@ class Tuning:
     gather_from: int = 8
     #: where n >> d: a copy of all rows takes as long as two or three sweeps, and halves the others
     gather_from_tall: int = 4
+    #: the Python around a sweep takes 40 us: sweeps are made in one call, so many of them, ...
+    burst: int = 32
+    #: ... of at most so many numbers in all (digits, hinge: about 12 calls and not 25 to 50), ...
+    short: int = 250_000
+    #: ... once at most this part of the rows is left, or where there is no momentum to wait for
+    few_left: float = 1 / 8
+    #: P is guessed again after so many more passes, and so many times as many: over few rows a
+    #: sweep takes less time than a guess (the second was not measured)
+    guess: tuple[float, float] = (0.5, 1.25)
     #: multiply-adds of one call, so that time limits are heard
     call: int = 20_000_000
 

@@ -106,7 +106,7 @@ class Auto:
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
-            if costs.is_tiny(problem):  # (100 x 10: 0.9 ms, and 1.7 with sweeps first)
+            if costs.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
                 return Interior(), f"{shape}, so few that the fewest steps count"
             left_out.add("momentum")  # the interior point method is there for what is slow
             shape += ", and the interior point method for what is slow"

@@ -99,9 +99,10 @@ def patience(problems: Sequence[ERM]) -> float:
 
 
 def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
-    """Where Newton's first step leads from w = 0, with one factor for all; None if it takes others.
+    """Where Newton's first step leads from w = 0, with one factor for all problems.
 
-    At w = 0 the curvature of a loss of margins does not depend on the labels.
+    At w = 0 the curvature of a loss of margins does not depend on the labels. None if `auto` does
+    not begin with such a step.
     """
     first = problems[0]
     if len(problems) < FEWEST or not first.loss.margin:

@@ -60,6 +60,18 @@ class PlanTuning:
     interior_widest: int = 1000
     #: ... and this share of its cost spent before: without, it came too early (395 ms, not 83).
     interior_earliest: float = 0.3
+    #: With fewer than two rows a feature it is not taken before so many passes: the rows that seem
+    #: to rest are often the wrong ones, and without them it may not arrive (40 x 39, hinge,
+    #: lambda = 1e-6, to 1e-8: not in 1,000 passes from the fourth on, 28 in all from the tenth).
+    interior_settled: int = 10
+    #: It is not taken while this part of what it saves by the last sweeps is more than they took,
+    #: since they put many rows to rest: digits at 1/n, ten classes, took 25 ms without this, 24
+    #: with 0.5 and 20 with 0.25 (decision 7).
+    saved: float = 0.25
+    #: It is the first choice if it is predicted to take at most so many ns. With 1 ms predicted it
+    #: takes 0.6 of the time of sweeps first at lambda = 1e-3, and 0.3 to 1.2 at 0.1; with 3.4 ms
+    #: 0.8 and 2.8 (hinge, 100 and 1,600 x 10 random numbers, to 1e-6).
+    tiny: float = 4e6
     #: Smoothing takes its place while this share of the samples is still stepped on: the data is
     #: noisy. Where samples rest soon (3 % positives, one-hot) it took 3 times longer.
     crowded: float = 0.9
@@ -74,7 +86,10 @@ class PlanTuning:
 
 
 def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
-    """Whether the interior point method is for this problem: its loss, and few enough features."""
+    """Whether the interior point method is for this problem: a loss with kinks, few features.
+
+    It knows smooth losses of the hinge family too, but Newton's method is there for these.
+    """
     kinks = problem.loss.gamma == 0
     return kinks and problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
 
@@ -143,6 +158,9 @@ class Watch:
             self.smooths = crowded and self._smoothing < cost
             if not self.smooths and left < costs.INTERIOR_STEPS * self._factor_passes:
                 return False  # max_epochs would end it in its first steps
+            square = self.problem.n < 2 * self.problem.d
+            if square and passes < self._tuning.interior_settled:
+                return False
             if falls and not self.smooths:
                 return False
             cost = self._smoothing if self.smooths else cost
@@ -161,12 +179,12 @@ class Watch:
         return min(rest, most) > margin * cost
 
     def _falls(self, spent: float, cost: float) -> bool:
-        """Whether the last sweeps took less time than the interior point method saves by them.
+        """Whether the last sweeps made the interior point method so much cheaper that more pay.
 
-        They did if they put many rows to rest.
+        They do that by rows that they put to rest.
         """
         (before, then), self._last = self._last, (spent, cost)
-        return 0.25 * (then - cost) > spent - before
+        return self._tuning.saved * (then - cost) > spent - before
 
     def _compare(self, rest: float, most: float, cost: float) -> str:
         """In words, what is left here and what the other method takes, in ns."""

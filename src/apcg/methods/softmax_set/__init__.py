@@ -2,7 +2,8 @@
 
 fit      the losses of all rows
 run      what all runs share: shapes, intercepts, the gap
-entries  sets of entries of W, by the matrix of second derivatives on a set
-columns  sparse columns: sweeps with the predictions of the model
-method   which one
+entries  dense data: sets of entries of W, by the matrix of second derivatives on a set
+columns  sparse data: the entries that may move, on sparse columns; face has the model
+groups   sets of rows of W
+method   which of them
 """

@@ -1,71 +1,49 @@
 """Rounds on sparse columns: for sparse data with many columns.
 
-A round is a prox-Newton step on the entries that may move. Slopes of a column are taken for all
-classes at once, and with them the largest, so that nothing else runs over all d K of them. As in
-`working_set.columns`, the columns are a copy in float32 while that is good enough, and the gap is
-always that of the data as it is given.
+Slopes of a column are taken for all classes at once, and with them the largest, so that nothing
+else runs over all d K of them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..._kernels import softmax_columns as kernels
 from ..._validation import Index, Vector
-from ...data.packed import Packed
 from ...erm import ERM
-from ...points import Certificate, Start
+from ...points import Start
 from ..base import Budget, Target
+from ..working_set.packed import PackedRun
 from ..working_set.penalty import ScaledPenalty
-from ..working_set.run import SparseRun
 from ..working_set.tuning import Tuning
 from .face import EntryModel
 from .run import ClassRun
 
 
-class ClassColumnsRun(ClassRun):
-    """A round: a model on the entries that may move, sweeps, conjugate gradients, a step.
+class ClassColumnsRun(PackedRun, ClassRun):
+    """A prox-Newton step on the entries of W that may move.
 
     support  the entries of W that are not zero
     top      max_k |slope_jk| of each column, when it was last computed
-    kept     the columns whose slopes are taken; None for all. The others are far from moving
     """
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self._samples: Any = problem.samples
-        self._wide, self._failed = target.tol < tuning.narrow, 0
         self.support = np.flatnonzero(self.w)
         self._slopes, self.top = np.zeros((problem.d, problem.K)), np.zeros(problem.d)
-        self.kept: Index | None = None
-        self._most, self._size, self._trust = tuning.gradients[1], 0, tuning.trust
-
-    def turn(self, problem: ERM, target: Target) -> SparseRun:
-        """With the slopes of columns that may enter by the strong rule only."""
-        before = self._columns.a
-        super().turn(problem, target)
-        self._most = self.tuning.gradients[1]
-        self.kept = self._near(np.maximum(2 * self._columns.a - before, 0.0))
-        return self
 
     def _penalise(self, problem: ERM) -> None:
         super()._penalise(problem)
         whole: Any = problem.g
         g, alpha = whole.each, problem.alpha
-        #: that of a column, the same for all classes
         self._columns = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
 
     @property
-    def _packed(self) -> Packed:
-        packed: Packed = self._samples.wide if self._wide else self._samples.narrow
-        return packed
-
-    @property
-    def slack(self) -> float:  # type: ignore[override]
-        """What float32 may do to a slope."""
-        return SparseRun.slack if self._wide else 1e-7
+    def by_column(self) -> ScaledPenalty:
+        return self._columns  # the same for all classes
 
     # ---- where it is ----------------------------------------------------------------------------
 
@@ -74,10 +52,6 @@ class ClassColumnsRun(ClassRun):
         self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
             self.theta = self.fallen(self._columns.most(self.top)) if zero else 1.0
-
-    @property
-    def falls(self) -> float:
-        return self.tuning.stage[0]
 
     def predict(self) -> Vector:
         """X W + b by the columns of the support."""
@@ -99,17 +73,6 @@ class ClassColumnsRun(ClassRun):
 
     # ---- the gap --------------------------------------------------------------------------------
 
-    def gap(self) -> tuple[float, float]:
-        gap, value = self._gap_at(self.theta)
-        if self.theta == 1 and self._pair is None and gap <= self._tol * abs(value):
-            self._descend_exactly()
-            gap, value = self._gap_at(self.theta)
-            if self._paired and gap > self._tol * abs(value):  # float32 said that it would do
-                self._failed += 1
-                self._anew()
-                gap, value = self._gap_at(self.theta)
-        return gap, value
-
     def _gap_at(self, theta: float) -> tuple[float, float]:
         penalty, losses, S = self._columns.times(theta), self.losses, self.support
         value = self.at.value + self.penalty.times(theta).on(S).value(self.w[S])
@@ -120,15 +83,12 @@ class ClassColumnsRun(ClassRun):
             return value - losses.dual_value(self._pair[0]) + over, value
         x = losses.dual_of(self.at.slope)
         s = 1 / max(1.0, penalty.most(self.top) * (1 + self.slack))
-        best, self._dual = losses.dual_value(s * x), s * x
-        if penalty.ridged:
-            whole = losses.dual_value(x) - self._over(penalty)
-            if whole > best:
-                best, self._dual = whole, x
-        return value - best, value
+        return value - self._best_dual(x, s, self._over(penalty)), value
 
     def _over(self, penalty: ScaledPenalty) -> float:
-        """The conjugate of the penalty at the slopes."""
+        """The conjugate of the penalty at the slopes; infinite without squares."""
+        if not penalty.ridged:
+            return math.inf
         J = np.flatnonzero(self.top > penalty.a)
         on = penalty.on(J)
         a, b = (np.broadcast_to(part, J.shape)[:, None] for part in (on.a, on.b))
@@ -136,7 +96,6 @@ class ClassColumnsRun(ClassRun):
         return 0.5 * float(np.sum(over * over / b))
 
     def _descend_exactly(self) -> None:
-        """All slopes in float64, of a dual point that is feasible unless other columns violate."""
         p, x, s = self.problem, self.losses.dual_of(self.at.slope), 1.0
         if not self._columns.ridged:
             s = 1 / max(1.0, self._columns.most(self.top) * (1 + self.slack))
@@ -147,47 +106,17 @@ class ClassColumnsRun(ClassRun):
         self.top = np.maximum(self._slopes.max(axis=1), -self._slopes.min(axis=1))
         self.cost += 0.5
 
-    def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run: everything anew in float64, maybe the columns too."""
-        if self.seen_at is not None:
-            self._failed += self.theta == 1
-            self._anew()
-
-    def _anew(self) -> None:
-        """Everything in float64; from now on the columns too, if that was needed before."""
-        if self._failed >= self.tuning.failures and not self._wide:
-            self._wide, self._idle = True, 0
-        self.kept = None
-        self.arrive(super().predict())
+    def widen(self) -> None:
+        ClassRun.widen(self)
 
     # ---- a round --------------------------------------------------------------------------------
 
-    def round(self, gap: float, value: float) -> bool:
-        W = self._choose()
-        moved = self._newton(W, gap, value)
-        if self.theta > 1:
-            self.theta = self.fallen(self.theta)
-            near = self.tuning.near * self.theta
-            self.kept = self._near(near * self._columns.a) if self.theta > 1 else None
-            self.descend()
-            return True
-        if moved:
-            self._shrink(W)
-            self.descend()
-        elif self.kept is not None:
-            self.kept = None
-            self.descend()
-            return True
-        return moved
-
     def _near(self, bound: Vector) -> Index:
-        """The columns of the support, and those with a slope above the bound."""
         near = self.top > bound
         near[self.support // self.K] = True
         return np.flatnonzero(near)
 
     def _choose(self) -> Index:
-        """The entries that may move."""
         penalty = self._columns.times(self.theta)
         J = self._near(self.tuning.entering * penalty.a)
         bound = np.broadcast_to(self.tuning.entering * penalty.on(J).a, J.shape)
@@ -195,19 +124,16 @@ class ClassColumnsRun(ClassRun):
         k, at = np.nonzero(may.T)  # by class
         return np.asarray(J[at] * self.K + k)
 
-    def _shrink(self, W: Index) -> None:
-        """Leave out columns that are further from moving than any that moves violates."""
+    def _worst(self, W: Index) -> float:
         ids, k = np.divmod(W, self.K)
         on = self._columns.on(ids)
-        worst = float(on.violations(self.w[W], self._slopes[ids, k]).max(initial=0.0))
-        if self.kept is None and worst < 0.5 * self._columns.least:
-            self.kept = self._near(self._columns.a - worst)
+        return float(on.violations(self.w[W], self._slopes[ids, k]).max(initial=0.0))
 
-    def _newton(self, W: Index, gap: float, value: float) -> bool:
+    def _step_on(self, W: Index, value: float) -> bool:
         """A step of Newton's method on the entries W, inside a region of trust."""
         if not W.size:
             return False
-        tuning, packed, w = self.tuning, self._packed, self.w[W]
+        packed, w = self._packed, self.w[W]
         on = self.penalty.times(self.theta).on(W)
         with np.errstate(divide="ignore"):
             far = self._trust / packed.most[W // self.K]
@@ -215,13 +141,9 @@ class ClassColumnsRun(ClassRun):
         model = EntryModel(
             packed, W, w, self.at, self.losses, self.least_bend, near, self.problem.intercept
         )
-        first = worst = model.sweep()
-        for _ in range(tuning.more_sweeps):
-            if worst <= tuning.forced * first:
-                break
-            worst = model.sweep()
-        if self.theta == 1 and worst > tuning.forced * first:
-            model.face(self._most, tuning.residual)
+        _, high = self._sweep(model)
+        if self.theta == 1 and high:
+            model.face(self._most, self.tuning.residual)
         self.cost += model.spent / (2 * max(self._samples.nnz * self.K, 1))
         if not (model.v != w).any():
             return self.lifts()
@@ -230,14 +152,3 @@ class ClassColumnsRun(ClassRun):
             self.support = W[self.w[W] != 0]
         self._steer(taken, int(np.count_nonzero(model.v)))
         return taken > 0 or self.lifts()
-
-    def _steer(self, taken: float, size: int) -> None:
-        """How long conjugate gradients are, and how far a step may go, after this one."""
-        tuning = self.tuning
-        if self.theta == 1:
-            stable = taken == 1 and abs(size - self._size) <= tuning.stable[1] * size
-            self._size = size
-            most = min(2 * self._most, tuning.most_gradients[1])
-            self._most = most if stable else tuning.gradients[1]
-        low, high = tuning.trusts
-        self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)

@@ -3,9 +3,10 @@
     H = sum_i s_i/n (x_i x_i') (x) (diag(pi_i + floor) - pi_i pi_i')
 
 On a set of entries that is, for each class, a Gram matrix of its columns, less the products of all
-columns x_j pi_k with each other: one matrix product. It is made in float32, which takes half the
-time. That is a model of P and no more: slopes and values are those of the data. Free intercepts are
-eliminated from it.
+columns x_j pi_k with each other: one matrix product. It is only a model of P: slopes and values are
+those of the data. So it is made in float32, which takes less time, while that will do: float32
+leaves nothing of the difference of columns that are nearly alike. Free intercepts are eliminated
+from it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,6 @@ import numpy as np
 from ..._validation import Index, Matrix, Vector
 from ..working_set.wide import WideRun
 from .run import ClassRun
-
-#: what rounding to float32 may take from the diagonal, as part of it
-_SPARE = 1e-6
-#: passes that a matrix of all entries takes, over their number: a multiply-add of it takes about a
-#: tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
-_PRODUCT = 0.25 * 0.1
 
 
 class EntriesRun(ClassRun, WideRun):
@@ -64,14 +59,15 @@ class Entries:
 
     def gram(self, pi: Vector, free: bool, *, kept: bool) -> tuple[Matrix, Matrix | None]:
         """H on the entries, and what the intercepts change by for each of them."""
-        run, m = self._run, self.W.size
-        each, floor = run.losses.each.astype(np.float32), np.float32(run.least_bend)
-        self.cost = _PRODUCT * m**2 / (run.problem.d * run.K)
+        run, m, kind = self._run, self.W.size, self._run.kind()
+        each, floor = run.losses.each.astype(kind), kind(run.least_bend)
+        self.cost = run.tuning.product * m**2 / (run.problem.d * run.K)
         order = np.argsort(self._classes, kind="stable")  # by class
         bounds = np.searchsorted(self._classes[order], np.arange(run.K + 1))
-        p = np.ascontiguousarray(run.rows(pi).T, dtype=np.float32)
-        root, B = np.sqrt(each) * p, self._narrow[self._places[order]]
-        own, C = [], np.zeros((run.K, m), np.float32)
+        p = np.ascontiguousarray(run.rows(pi).T, dtype=kind)
+        columns = self._narrow if kind is np.float32 else self.X
+        root, B = np.sqrt(each) * p, columns[self._places[order]]
+        own, C = [], np.zeros((run.K, m), kind)
         for k in range(run.K):
             A = B[bounds[k] : bounds[k + 1]]
             u = each * (p[k] + floor)
@@ -91,7 +87,7 @@ class Entries:
             mean = np.linalg.solve(run.losses.bend_of_intercepts(run.rows(pi), run.least_bend), C)
             G -= C.T @ mean
             mean = mean[:, back]
-        G[np.arange(m), np.arange(m)] *= 1 + _SPARE
+        G[np.arange(m), np.arange(m)] *= 1 + run.tuning.spare * float(np.finfo(kind).eps)
         return G[back[:, None], back], mean
 
     def slope(self, slope: Vector) -> Vector:

@@ -12,11 +12,9 @@ import numpy as np
 from ..._kernels import softmax_columns as kernels
 from ..._validation import Index, Matrix, Vector
 from ...data.packed import Packed
+from ..working_set.face import SHARES
 from ..working_set.fit import Seen
 from ..working_set.penalty import ScaledPenalty
-
-#: shares of a step of conjugate gradients that are tried
-_SHARES = (1.0, 0.3, 0.09)
 
 
 class EntryModel:
@@ -74,7 +72,7 @@ class EntryModel:
         )  # fmt: skip
         self.spent += 2 * (done + 1) * float(self.cost[S].sum())
         low, high = on.room(v)
-        for t in _SHARES:
+        for t in SHARES:
             far = t * step
             new = np.clip(v + far[: S.size], low, high)
             if t == 1:  # it is there, but for what is cut

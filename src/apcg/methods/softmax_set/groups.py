@@ -6,6 +6,7 @@ them is that of `entries`. A square of the penalty is part of the model.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,9 @@ class RowsRun(ClassRun, GroupRun):
         return G, slope
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
-        penalty, losses = self.penalty.times(theta), self.losses
+        penalty = self.penalty.times(theta)
         value = self.at.value + penalty.value(self.w)
-        x = losses.dual_of(self.at.slope)
+        x = self.losses.dual_of(self.at.slope)
         s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
-        best, self._dual = losses.dual_value(s * x), s * x
-        if penalty.b > 0:
-            whole = losses.dual_value(x) - penalty.conjugate(self.slope)
-            if whole > best:
-                best, self._dual = whole, x
-        return value - best, value
+        over = penalty.conjugate(self.slope) if penalty.b > 0 else math.inf
+        return value - self._best_dual(x, s, over), value

@@ -27,9 +27,6 @@ from .entries import EntriesRun
 from .groups import RowsRun
 from .run import ClassRun
 
-#: sparse data of more numbers, as a dense array, is none for sets of rows
-_ROOM = 4e6
-
 
 def _softmax(problem: ERM) -> bool:
     return bool(problem.loss.kind == SOFTMAX)
@@ -47,8 +44,9 @@ def _has_l1(problem: ERM) -> bool:
 def _of_rows(problem: ERM) -> bool:
     """Whether it is a softmax with a penalty on the rows of W, of a size for it."""
     g: Any = problem.g
-    dense = problem.n_samples * problem.d <= _ROOM or not isinstance(problem.samples, Sparse)
-    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and dense
+    sparse = isinstance(problem.samples, Sparse)
+    fits = not sparse or problem.n_samples * problem.d <= Tuning.dense_room
+    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and fits
 
 
 OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")

@@ -14,15 +14,21 @@ from ..._validation import Matrix, Vector
 from ...certificate import certify_given
 from ...erm import ERM
 from ...points import Certificate, Point, Start
+from ..base import Budget, Target, Work
 from ..working_set.penalty import ScaledPenalty
 from ..working_set.run import SparseRun
 from .fit import ClassLosses
 
 
 class ClassRun(SparseRun):
-    """The shapes of K classes."""
+    """The shapes of K classes.
+
+    narrow    whether models are made in float32, while that is good enough
+    matrices  how many matrices of second derivatives there were for this alpha itself
+    """
 
     losses: Any
+    narrow, matrices = True, 0
 
     def _prepare(self, problem: ERM, at: Start) -> None:
         self._penalise(problem)
@@ -40,6 +46,28 @@ class ClassRun(SparseRun):
         whole: Any = problem.g
         g, alpha = whole._flat, problem.alpha
         self.penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        self.matrices = 0
+        return super().turn(problem, target)
+
+    def kind(self) -> type[np.floating[Any]]:
+        """The type of the next matrix of second derivatives."""
+        self.matrices += self.theta == 1
+        if self.narrow and self.matrices > self.tuning.narrow_matrices:
+            self.widen()
+        return np.float32 if self.narrow else np.float64
+
+    def _give_up(self, rounding: bool, budget: Budget) -> Work:
+        """Not before float64 was tried."""
+        if rounding or not self.narrow:
+            return super()._give_up(rounding, budget)
+        self.widen()
+        return Work(1)
+
+    def widen(self) -> None:
+        """To float64, which gets a chance of its own."""
+        self.narrow, self._idle, self.floor = False, 0, self.tuning.floor
 
     def rows(self, flat: Vector) -> Matrix:
         """By rows of K numbers."""

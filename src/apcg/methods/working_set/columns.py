@@ -1,24 +1,18 @@
-"""Rounds on sparse columns: for sparse data with many columns.
-
-The columns are a copy in float32, half as many bytes to read. That moves the minimiser by a few
-parts in 1e7, and nothing else: the gap is always that of the data as it is given. Where that is too
-coarse they are float64.
-"""
+"""Rounds on sparse columns: for sparse data with many columns."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._validation import Index, Vector
-from ...data.linear_map import Sparse
 from ...data.packed import Packed
 from ...erm import ERM
-from ...points import Certificate, Start
+from ...points import Start
 from ..base import Target
 from .face import ColumnModel
+from .packed import PackedRun
 from .penalty import ScaledPenalty
 from .picked import PickedRun
 from .run import SparseRun
@@ -28,49 +22,19 @@ from .tuning import Tuning
 _NONE = np.empty(0)
 
 
-class ColumnsRun(SparseRun):
-    """A round: a model on the columns that may move, sweeps, conjugate gradients, a step.
-
-    kept  the columns whose slopes are taken; None for all. The others are far from moving
-    """
+class ColumnsRun(PackedRun):
+    """A model on the columns that may move: P itself for the squared loss."""
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
-        assert isinstance(problem.samples, Sparse)
-        self._samples = problem.samples
-        self._wide = target.tol < tuning.narrow
-        self._failed = 0
-        self.kept: NDArray[np.int64] | None = None
-        self._most, self._support = tuning.gradients[not self.losses.constant], 0
-        self._trust = tuning.trust
         self._model: _Fixed | None = None
-        self._checked = False
         self._faces = Faces(self._samples, tuning, intercept=problem.intercept)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        """With the slopes of columns that may enter by the strong rule only."""
+        """The squared loss with a small support goes on by Gram matrices of sets."""
         if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
             return PickedRun.after(self, problem, target)
-        before = self.penalty
-        super().turn(problem, target)
-        self._most = self.tuning.gradients[not self.losses.constant]
-        self.kept = None
-        if not self.penalty.bounded:
-            self.kept = self._near(np.maximum(2 * self.penalty.a - before.a, 0.0))
-        return self
-
-    @property
-    def _packed(self) -> Packed:
-        return self._samples.wide if self._wide else self._samples.narrow
-
-    @property
-    def slack(self) -> float:  # type: ignore[override]
-        """What float32 may do to a slope."""
-        return SparseRun.slack if self._wide else 1e-7
-
-    @property
-    def falls(self) -> float:
-        return self.tuning.stage[0]
+        return super().turn(problem, target)
 
     def predict(self) -> Vector:
         """X w + b by the columns of the support."""
@@ -91,19 +55,7 @@ class ColumnsRun(SparseRun):
         d = self.problem.d
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
 
-    def gap(self) -> tuple[float, float]:
-        gap, value = self._gap_at(self.theta)
-        if self.theta == 1 and self._pair is None and gap <= self._tol * abs(value):
-            self._descend_exactly()
-            gap, value = self._gap_at(self.theta)
-            if self._paired and gap > self._tol * abs(value):  # float32 said that it would do
-                self._failed += 1
-                self._anew()
-                gap, value = self._gap_at(self.theta)
-        return gap, value
-
     def _descend_exactly(self) -> None:
-        """All slopes in float64, of a dual point that is feasible unless other columns violate."""
         p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
         if penalty.bounded or penalty.a.min() == 0:
             self.kept = None
@@ -118,61 +70,31 @@ class ColumnsRun(SparseRun):
         self.kept, self.slope, self._pair = None, v * (p.alpha / s), (x, v)
         self.cost += 0.5
 
-    def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run: everything anew in float64, maybe the columns too."""
-        if self.seen_at is None:
-            return
-        self._failed += self.theta == 1
-        self._anew()
-
     def _anew(self) -> None:
-        """Everything in float64; from now on the columns too, if that was needed before."""
-        if self._failed >= self.tuning.failures and not self._wide:
-            self._wide, self._model = True, None
-        self.kept = None
-        self.arrive(super().predict())
+        super()._anew()
         self.slope = -self._samples.dot(self.at.slope)
+
+    def widen(self) -> None:
+        super().widen()
+        self._model = None
 
     # ---- a round --------------------------------------------------------------------------------
 
-    def round(self, gap: float, value: float) -> bool:
+    def _choose(self) -> Index:
         penalty = self.penalty.times(self.theta)
-        W = self._choose(penalty)
-        moved = (
-            self._squared(W, penalty, value)
-            if self.losses.constant
-            else self._newton(W, penalty, value)
-        )
-        if self.theta > 1:
-            self.theta = self.fallen(self.theta)
-            near = self.tuning.near * self.theta
-            self.kept = self._near(near * self.penalty.a) if self.theta > 1 else None
-            self.descend()
-            return True
-        if moved:
-            self._shrink()
-            self.descend()
-        elif self.kept is not None:
-            self.kept = None
-            self.descend()
-            return True
-        return moved
-
-    def _choose(self, penalty: ScaledPenalty) -> Index:
-        """The columns that may move."""
         if penalty.bounded:
             return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.slope) > 0))
         return self._near(self.tuning.entering * penalty.a)
 
     def _near(self, bound: Vector) -> Index:
-        """The support, and the columns whose slope was above the bound."""
         return np.flatnonzero((np.abs(self.slope) > bound) | (self.w != 0))
 
-    def _shrink(self) -> None:
-        """Leave out columns that are further from moving than any that moves violates."""
-        worst = float(self.penalty.violations(self.w, self.slope).max())
-        if self.kept is None and worst < 0.5 * self.penalty.least and not self.penalty.bounded:
-            self.kept = self._near(self.penalty.a - worst)
+    def _worst(self, W: Index) -> float:
+        return float(self.penalty.violations(self.w, self.slope).max())
+
+    def _step_on(self, W: Index, value: float) -> bool:
+        step = self._squared if self.losses.constant else self._newton
+        return step(W, self.penalty.times(self.theta), value)
 
     # ---- the squared loss -----------------------------------------------------------------------
 
@@ -191,8 +113,8 @@ class ColumnsRun(SparseRun):
             worst = model.sweep()
         if self.theta == 1 and worst > needed:
             size, cut = self._face(W, model, p.weights, p.n * penalty.b, worst, needed)
-            stable = size == self._support and cut <= tuning.stable[0] * size
-            self._support = size
+            stable = size == self._size and cut <= tuning.stable[0] * size
+            self._size = size
             most = min(2 * self._most, tuning.most_gradients[0])
             self._most = most if stable else tuning.gradients[0]
         self.cost += model.spent / (2 * max(self._samples.nnz, 1))
@@ -244,7 +166,7 @@ class ColumnsRun(SparseRun):
 
     def _newton(self, W: Index, penalty: ScaledPenalty, value: float) -> bool:
         """A step of Newton's method on the columns W, inside a region of trust."""
-        tuning, bend = self.tuning, self.bend()
+        bend = self.bend()
         root = np.sqrt(bend)
         packed = self._packed
         scaled = packed.scaled(W, root)
@@ -261,15 +183,10 @@ class ColumnsRun(SparseRun):
         with np.errstate(divide="ignore", invalid="ignore"):
             r = np.where(root > 0, -self.at.slope / root, 0.0)
         model = ColumnModel(scaled, np.arange(W.size), squares, v.copy(), r, on, mean, e)
-        first = worst = model.sweep()
-        for _ in range(self._more_sweeps):
-            if worst <= tuning.forced * first:
-                break
-            worst = model.sweep()
-        if self.theta == 1 and worst > tuning.forced * first:
-            self._face(
-                W, model, bend, penalty.b, worst, self._needed(value, model.v) / self.problem.n
-            )
+        worst, high = self._sweep(model)
+        if self.theta == 1 and high:
+            needed = self._needed(value, model.v) / self.problem.n
+            self._face(W, model, bend, penalty.b, worst, needed)
         self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
         step = model.v - v
         if not step.any():
@@ -278,14 +195,7 @@ class ColumnsRun(SparseRun):
         packed.add(W, step, way)
         way_b = -float(np.dot(mean, step)) / total if mean.size else 0.0
         taken = self.move(W, model.v, way + way_b, way_b)
-        if self.theta == 1:
-            size = int(np.count_nonzero(model.v))
-            stable = taken == 1 and abs(size - self._support) <= tuning.stable[1] * size
-            self._support = size
-            most = min(2 * self._most, tuning.most_gradients[1])
-            self._most = most if stable else tuning.gradients[1]
-        low, high = tuning.trusts
-        self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)
+        self._steer(taken, int(np.count_nonzero(model.v)))
         return taken > 0 or self.lifts()
 
 

@@ -17,8 +17,8 @@ from .penalty import ScaledPenalty
 from .support import Turn
 
 _NONE = np.empty(0)
-#: shares of a step that are tried
-_SHARES = (1.0, 0.3, 0.09)
+#: shares of a step of conjugate gradients that are tried
+SHARES = (1.0, 0.3, 0.09)
 #: steps that end at the first edge and are begun again without it
 _ATTEMPTS = 3
 
@@ -94,11 +94,11 @@ class ColumnModel:
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
         if turn is None:
-            step, work, there = np.empty(S.size), np.empty((3, S.size)), v + 0
+            step, work = np.empty(S.size), np.empty((3, S.size))
             self.done, self.left = self._set.gradients(
                 S, self.v, self.r, self._q, step, work, *self._penalty.parts, most, share, least
             )
-            there += step
+            there = v + step  # r is there already
         else:
             mean = self.mean[S] if self.mean.size else _NONE
             b, there = np.broadcast_to(on.b, v.shape), v
@@ -107,7 +107,7 @@ class ColumnModel:
             )
         self.spent += 2 * self.done * float(self.cost[S].sum())
         low, high = on.room(v)
-        for t in _SHARES:
+        for t in SHARES:
             new = np.clip(v + t * step, low, high)
             self._arrive(S, new, *((there, None) if t == 1 else (v, r)))
             if self._value(on, new) < before:

@@ -279,12 +279,17 @@ class SparseRun:
             self._dual = s * x
             return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
         s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
-        best, self._dual = losses.dual_value(s * x), s * x
-        if penalty.ridged:
-            whole = losses.dual_value(x) - penalty.conjugate(self.slope)
+        over = penalty.conjugate(self.slope) if penalty.ridged else math.inf
+        return value - self._best_dual(x, s, over), value
+
+    def _best_dual(self, x: Vector, s: float, over: float) -> float:
+        """D at the better of s x, which is feasible, and x, where alpha g* is `over`."""
+        best, self._dual = float(self.losses.dual_value(s * x)), s * x
+        if over < math.inf:
+            whole = float(self.losses.dual_value(x)) - over
             if whole > best:
                 best, self._dual = whole, x
-        return value - best, value
+        return best
 
     # ---- a round --------------------------------------------------------------------------------
 

@@ -31,9 +31,6 @@ from .penalty import ScaledPenalty
 from .run import STALL
 from .tuning import Tuning
 
-#: numbers in 1 MB
-_ROOM = 131_072
-
 
 class Found(NamedTuple):
     """A point with its certificate."""
@@ -161,7 +158,7 @@ class Walk:
         """A set for the next alphas, and for how many of them."""
         t, n, d = self._tuning, self._problem.n_samples, self._problem.d
         # so that predictions and slopes take no more room than X, or than a cache
-        alphas = alphas[: min(max(d, _ROOM // n), max(n, _ROOM // d))]
+        alphas = alphas[: min(max(d, t.stretch_room // n), max(n, t.stretch_room // d))]
         if self.whole or self._set.ids.size == d:
             self._take_all()
             return alphas.size

@@ -1,9 +1,10 @@
-"""Conjugate gradients on a support that hardly changes any more: by rows, and with a factor.
+"""Late rounds on sparse columns: conjugate gradients by rows, and with a factor.
 
-From round to round they solve nearly the same system. By columns a product with the Gram matrix of
-the support takes two passes over vectors as long as there are samples. The columns of the support
-gathered by rows take one, over vectors as long as the support. And where that is not too large,
-a Cholesky factor of its Gram matrix, made once, serves as preconditioner in all later rounds.
+Once the support hardly changes, all rounds solve nearly the same system, and it pays to prepare for
+that. Column by column, a product with the Gram matrix of the support takes two passes, over vectors
+as long as there are samples. With the support gathered by rows it takes one, over vectors as long
+as the support. If the support is small enough, a Cholesky factor of its Gram matrix is made once,
+and is the preconditioner of all later rounds.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Turn:
         """
         ids, bends = self._names[S], squares + b
         at, p, out = self._rows.place[ids], np.zeros(self._rows.size), np.empty(self._rows.size)
-        apply: Apply = self._factor.on(ids, bends) if self._factor else bends.__rtruediv__
+        apply: Apply = self._factor.on(ids, bends) if self._factor else lambda left: left / bends
         step, way, done = np.zeros(S.size), np.zeros(S.size), 0
         z, before = apply(left), math.inf
         size = first = float(left @ z)

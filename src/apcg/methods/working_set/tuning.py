@@ -83,8 +83,10 @@ class Tuning:
     reach: float = 0.2
     #: the set has up to so many times the support, or `first`; 3 took 1.0 to 1.1
     roomy_stretch: int = 2
-    #: sets of more columns are left to runs: memory. 300 x 2,000, l1_ratio 0.5,
-    #: took 0.3 to 0.45 of the time with 1,000
+    #: it has no more alphas than predictions have room for: as much as X takes, or 1 MB of numbers
+    stretch_room: int = 131_072
+    #: sets of more columns are left to runs, for the memory; with 1,000 here, 300 x 2,000 at
+    #: l1_ratio 0.5 took 2.2 to 3.3 times as long
     widest_stretch: int = 2000
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
@@ -161,3 +163,16 @@ class Tuning:
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
+    # ---- the softmax (decision 14) ----
+    #: units in the last place that rounding may take from the diagonal of the matrix of second
+    #: derivatives, and that are added to it: columns that are alike then still have a factor
+    spare: float = 8.0
+    #: these matrices are float32, and float64 after so many of them for alpha itself:
+    #: runs on iris, wine, digits and random data, down to lambda_max/10,000, took 4 to 21 of them;
+    #: with iris + 100, whose columns are nearly alike, float32 gets no further for hundreds
+    narrow_matrices: int = 24
+    #: passes that the matrix of all entries takes, over their number: a multiply-add of it takes
+    #: about a tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
+    product: float = 0.25 * 0.1
+    #: sets of rows of W are for sparse data of at most so many numbers as a dense array: 32 MB
+    dense_room: float = 4e6
