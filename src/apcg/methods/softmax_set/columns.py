@@ -8,6 +8,7 @@ always that of the data as it is given.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..base import Budget, Target
 from ..working_set.penalty import ScaledPenalty
 from ..working_set.run import SparseRun
 from ..working_set.tuning import Tuning
+from .entries import MATRIX, ROOM
 from .face import EntryModel
 from .run import ClassRun
 
@@ -159,6 +161,22 @@ class ClassColumnsRun(ClassRun):
             self.widen()
         self.kept = None
         self.arrive(super().predict())
+
+    # ---- how long it goes on --------------------------------------------------------------------
+
+    def _idles(self, gap: float, value: float) -> bool:
+        """Also if it has spent what another method would take, and that is there to go on."""
+        most = math.inf if self.alone else max(self.tuning.columns_passes, self.price())
+        return self.cost > most or super()._idles(gap, value)
+
+    def price(self) -> float:
+        """What sets by their matrices would cost, in passes; infinite if these are too large."""
+        p, size, tuning = self.problem, self.support.size, self.tuning
+        columns = np.unique(self.support // self.K).size
+        if size > tuning.widest or p.n_samples * columns > ROOM:
+            return math.inf
+        nnz: int = max(self._samples.nnz, 1)
+        return tuning.matrices * MATRIX * size**2 * p.n_samples / (nnz * self.K)
 
     # ---- a round --------------------------------------------------------------------------------
 

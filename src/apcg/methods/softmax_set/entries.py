@@ -23,7 +23,9 @@ from .run import ClassRun
 _SPARE = 8
 #: passes that a matrix of all entries takes, over their number: a multiply-add of it takes about a
 #: tenth of one of a pass (digits, 331 entries: 4 ms, a pass 1 ms)
-_PRODUCT = 0.25 * 0.1
+MATRIX = 0.25 * 0.1
+#: sparse data of more numbers, as a dense array, is none for matrices
+ROOM = 4e6
 
 
 class EntriesRun(ClassRun, WideRun):
@@ -67,7 +69,7 @@ class Entries:
         """H on the entries, and what the intercepts change by for each of them."""
         run, m, kind = self._run, self.W.size, self._run.kind()
         each, floor = run.losses.each.astype(kind), kind(run.least_bend)
-        self.cost = _PRODUCT * m**2 / (run.problem.d * run.K)
+        self.cost = MATRIX * m**2 / (run.problem.d * run.K)
         order = np.argsort(self._classes, kind="stable")  # by class
         bounds = np.searchsorted(self._classes[order], np.arange(run.K + 1))
         p = np.ascontiguousarray(run.rows(pi).T, dtype=kind)
