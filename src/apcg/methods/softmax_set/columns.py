@@ -166,8 +166,8 @@ class ClassColumnsRun(ClassRun):
 
     def _idles(self, gap: float, value: float) -> bool:
         """Also if it has spent what another method would take, and that is there to go on."""
-        most = math.inf if self.alone else max(self.tuning.columns_passes, self.price())
-        return self.cost > most or super()._idles(gap, value)
+        long = not self.alone and self.cost > self.tuning.columns_passes
+        return (long and self.cost > self.price()) or super()._idles(gap, value)
 
     def price(self) -> float:
         """What sets by their matrices would cost, in passes; infinite if these are too large."""
