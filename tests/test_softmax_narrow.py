@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from apcg import ERM, solve
-from apcg.methods.base import Target
+from apcg import ERM, path, solve
+from apcg.methods.base import Budget, Target
+from apcg.methods.softmax_set.entries import MATRIX
 from apcg.methods.softmax_set.method import ClassSet, OutputsGroupSet
 from apcg.methods.working_set.tuning import Tuning
 from apcg.points import Start
@@ -47,3 +49,48 @@ def test_float64_after_so_many_matrices_for_alpha_itself(penalty):
     assert [run.kind() for _ in range(3)] == [np.float32, np.float32, np.float64]
     run.turn(p, Target(1e-6))  # what one alpha needed, the next ones do
     assert run.kind() is np.float64
+
+
+# ---- sparse columns ------------------------------------------------------------------------------
+
+
+def many_alike(share=1e-3):
+    """Sparse data with more rows than are taken as dense."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((800, 6)) + 100
+    y = np.argmax((X - 100) @ rng.standard_normal((6, 3)) + rng.gumbel(size=(800, 3)), axis=1)
+    most = np.abs(X.T @ (np.eye(3)[y] - 1 / 3)).max() / 800
+    return ERM(sp.csr_array(X), y, "multinomial", "l1", share * most)
+
+
+def test_columns_that_get_no_further_hand_over_to_matrices():
+    p = many_alike()
+    r = solve(p, tol=1e-6)
+    assert r.converged
+    assert any("by matrices" in note for note in r.trace.notes)
+    for q in path(p, p.alpha * np.array([100.0, 10.0, 1.0]), tol=1e-6):
+        assert q.converged
+
+
+def test_sets_that_are_too_large_are_not_handed_over():
+    p = many_alike()
+    r = solve(p, ClassSet(Tuning(widest=1)), tol=1e-6, max_epochs=500)
+    assert r.status.code == "max_epochs"
+    assert not r.trace.notes
+
+
+def test_when_rounds_on_columns_have_spent_enough():
+    """So many passes, and what so many matrices cost; if another method is there to go on."""
+    p = many_alike()
+    first = ClassSet(Tuning(columns_passes=20, matrices=1000.0, widest=30))
+    run = first.start(p, Start(), Target(1e-9), np.random.default_rng(0)).at_last
+    run.advance(Budget(1))
+    run.support = np.arange(2)
+    assert run.price() < 20
+    price = 1000.0 * MATRIX * 18**2 / 18
+    for size, most in ((2, 20.0), (18, price), (31, np.inf)):
+        run.support = np.arange(size)
+        for cost, alone, ends in ((0.9 * most, False, False), (1.1 * most, False, True),
+                                  (1.1 * most, True, False)):  # fmt: skip
+            run.cost, run.alone, run._idle = min(cost, 1e6), alone, 0
+            assert run._idles(1.0, 1.0) == (ends and most < np.inf)

@@ -109,6 +109,22 @@ class ClassColumnsRun(PackedRun, ClassRun):
     def widen(self) -> None:
         ClassRun.widen(self)
 
+    # ---- how long it goes on --------------------------------------------------------------------
+
+    def _idles(self, gap: float, value: float) -> bool:
+        """Also if it has spent what another method would take, and that is there to go on."""
+        long = not self.alone and self.cost > self.tuning.columns_passes
+        return (long and self.cost > self.price()) or super()._idles(gap, value)
+
+    def price(self) -> float:
+        """What sets by their matrices would cost, in passes; infinite if these are too large."""
+        p, size, tuning = self.problem, self.support.size, self.tuning
+        columns = np.unique(self.support // self.K).size
+        if size > tuning.widest or p.n_samples * columns > tuning.dense_room:
+            return math.inf
+        nnz: int = max(self._samples.nnz, 1)
+        return tuning.matrices * tuning.product * size**2 * p.n_samples / (nnz * self.K)
+
     # ---- a round --------------------------------------------------------------------------------
 
     def _near(self, bound: Vector) -> Index:

@@ -9,6 +9,7 @@ line.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,8 +20,9 @@ from ...erm import ERM
 from ...loss_outputs import SOFTMAX
 from ...points import Start
 from ...regulariser_outputs import Entries, Groups
-from ..base import SMOOTH_LOSS, Need, Needs, Target
+from ..base import SMOOTH_LOSS, Budget, Need, Needs, Target, Work
 from ..group_set import OF_GROUPS, GroupSet
+from ..working_set.run import STALL
 from ..working_set.tuning import Tuning
 from .columns import ClassColumnsRun
 from .entries import EntriesRun
@@ -73,7 +75,9 @@ class ClassSet:
     side: ClassVar[str] = "primal"
     outputs: ClassVar[bool] = True
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> ClassRun:
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> ClassRun | ColumnsFirst:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
         run: Any = at.run
         if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
@@ -83,9 +87,44 @@ class ClassSet:
             many = sparse and problem.n_samples > self.tuning.few_rows
             kind = ClassColumnsRun if many else EntriesRun
             run = kind(problem, at, target, self.tuning)
-        run.alone = self.alone
         assert isinstance(run, ClassRun)
-        return run
+        run.alone = self.alone
+        return ColumnsFirst(run, target) if isinstance(run, ClassColumnsRun) else run
+
+
+class ColumnsFirst:
+    """Rounds on sparse columns; where these hardly get on, sets by their matrices.
+
+    Columns that are nearly alike take conjugate gradients more iterations than they have.
+    """
+
+    def __init__(self, run: ClassColumnsRun, target: Target) -> None:
+        self._alone, run.alone = run.alone, False
+        #: the run that is at work
+        self.at_last: ClassRun = run
+        self._target = target
+        self.notes: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "at_last":  # in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.at_last, name)
+
+    def advance(self, budget: Budget) -> Work:
+        """With the run at work, and with another one if it gets no further."""
+        run = self.at_last
+        work = run.advance(budget)
+        if not (isinstance(run, ClassColumnsRun) and run.stuck and run.relative > STALL):
+            return work
+        if run.price() < math.inf:
+            at = Start(w=run.rows(run.w).copy(), b=run.b.copy())
+            self.at_last = EntriesRun(run.problem, at, self._target, run.tuning)
+            self.at_last.alone = self._alone
+            self.notes.append("working_set: by matrices, as rounds on columns hardly get on")
+        elif self._alone:
+            run.stuck = False
+            return Work(max(budget.passes, work.passes))
+        return work
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class ClassRun(SparseRun):
         if rounding or not self.narrow:
             return super()._give_up(rounding, budget)
         self.widen()
-        return Work(1)
+        return self._work()
 
     def widen(self) -> None:
         """To float64, which gets a chance of its own."""

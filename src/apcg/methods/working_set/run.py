@@ -119,6 +119,10 @@ class SparseRun:
             if self._idles(gap, value) or not self.round(gap, value):
                 return self._give_up(gap <= STALL * abs(value), budget)
             self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
+        return self._work()
+
+    def _work(self) -> Work:
+        """The passes that were not counted yet."""
         passes = max(math.ceil(self.cost) - self._counted, 1)
         self._counted += passes
         return Work(passes)
@@ -126,7 +130,7 @@ class SparseRun:
     def _give_up(self, rounding: bool, budget: Budget) -> Work:
         """It gets no further, by rounding or else; a method that is alone then has spent it all."""
         self.stuck = rounding or not self.alone
-        return Work(1 if self.stuck else max(budget.passes, 1))
+        return self._work() if self.stuck else Work(max(budget.passes, 1))
 
     def point(self) -> Point | Certificate:
         """w, and a feasible x that goes with it; certified, if the v of x is known."""
