@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from apcg import ERM, path, solve
 from apcg.methods.base import Budget, Target
-from apcg.methods.softmax_set.entries import MATRIX
 from apcg.methods.softmax_set.method import ClassSet, OutputsGroupSet
 from apcg.methods.working_set.tuning import Tuning
 from apcg.points import Start
@@ -87,7 +86,7 @@ def test_when_rounds_on_columns_have_spent_enough():
     run.advance(Budget(1))
     run.support = np.arange(2)
     assert run.price() < 20
-    price = 1000.0 * MATRIX * 18**2 / 18
+    price = 1000.0 * Tuning.product * 18**2 / 18
     for size, most in ((2, 20.0), (18, price), (31, np.inf)):
         run.support = np.arange(size)
         for cost, alone, ends in ((0.9 * most, False, False), (1.1 * most, False, True),

@@ -121,10 +121,6 @@ class Tuning:
     narrow: float = 3e-7
     #: looks that failed after which they are too
     failures: int = 2
-    #: matrices of second derivatives for alpha itself, of K classes, after which they are float64:
-    #: runs on iris, wine, digits and random data, down to lambda_max/10,000, took 4 to 21 of them;
-    #: with iris + 100, whose columns are nearly alike, float32 gets no further for hundreds
-    narrow_matrices: int = 24
     #: rounds on sparse columns of K classes give way to matrices after so many passes, if so many
     #: matrices cost no more: one-hot rows took up to 150 passes to 1e-4, and ten matrices or so.
     #: (1,500 sparse rows of counts, 1,400 entries: 6,000 passes, and columns are faster.)
