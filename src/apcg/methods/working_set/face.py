@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._kernels import columns
+from ..._kernels.matrix import inner
 from ..._validation import Vector
 from ...data.packed import Packed
 from .penalty import ScaledPenalty
@@ -142,7 +143,7 @@ class ColumnModel:
         if back.any():
             self._set.times(back, self.r)
             if self._e.size:
-                self.r -= float(np.dot(self._e, self.r)) * self._e
+                self.r -= inner(self._e, self.r) * self._e
 
     def _value(self, on: ScaledPenalty, v: Vector) -> float:
-        return 0.5 * float(np.dot(self.r, self.r)) + on.value(v)
+        return 0.5 * inner(self.r, self.r) + on.value(v)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._kernels import smooth
+from ..._kernels.matrix import inner
 from ..._validation import Vector
 from ...erm import ERM
 
@@ -78,5 +79,5 @@ class Losses:
         p = self.problem
         total = -float(p.loss.arrays.total_conjugate(x, p.weights))
         if not p.loss.margin:
-            total += float(np.dot(p.y, x))
+            total += inner(p.y, x)
         return total / p.n

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._kernels.matrix import inner
 from ..._validation import Index, Vector
 from ...certificate import certify_given
 from ...erm import ERM
@@ -347,7 +348,7 @@ class SparseRun:
             penalty = self.penalty.times(self.theta)
             penalty = penalty if isinstance(W, slice) else penalty.on(W)
         before = penalty.value(w)
-        promised = float(np.dot(seen.slope, way)) + penalty.value(v) - before
+        promised = inner(seen.slope, way) + penalty.value(v) - before
         slack = 1e-14 * abs(seen.value)
         t, new_w = 1.0, v
         for _ in range(tuning.trials):
