@@ -1,10 +1,10 @@
 """Group and multi-task lasso by panels of columns: answers, certificates and stops."""
 
 import dataclasses
-from itertools import pairwise
 
 import numpy as np
 import pytest
+from group_cases import off
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
@@ -15,18 +15,6 @@ from apcg.methods.group_set import GroupSet
 from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning
 from apcg.points import Start
-
-
-def off(X, Y, W, sizes, a):
-    """How far W is from rest, relative to a."""
-    grad, far = X.T @ (Y - X @ W) / len(X), 0.0
-    for i, j in pairwise(np.cumsum([0, *sizes])):
-        size = np.linalg.norm(W[i:j])
-        away = np.linalg.norm(grad[i:j] - a * W[i:j] / size) if size else (
-            max(np.linalg.norm(grad[i:j]) - a, 0.0))  # fmt: skip
-        far = max(far, away / a)
-    return far
-
 
 KINDS = {
     "tall": {"n": 200, "d": 20},

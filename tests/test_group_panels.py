@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from group_cases import off
 
 from apcg import ERM
 from apcg._kernels import panels
@@ -150,17 +151,6 @@ def set_of(seed=0, n=40, sizes=(1,) * 21, K=3, alike=0.0, a=0.3):
         np.zeros((d, K)), padded(Y),
     )  # fmt: skip
     return X, Y, made
-
-
-def off(X, Y, W, sizes, a):
-    """How far W is from rest, relative to a."""
-    grad, far = X.T @ (Y - X @ W) / len(X), 0.0
-    for i, j in pairwise(np.cumsum([0, *sizes])):
-        size = np.linalg.norm(W[i:j])
-        away = np.linalg.norm(grad[i:j] - a * W[i:j] / size) if size else (
-            max(np.linalg.norm(grad[i:j]) - a, 0.0))  # fmt: skip
-        far = max(far, away / a)
-    return far
 
 
 @pytest.mark.parametrize("sizes", [(1,) * 21, (3, 1, 4, 2, 9, 20, 1), (17,)])

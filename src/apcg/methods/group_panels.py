@@ -42,7 +42,7 @@ class PanelTuning:
     gram_cost: float = 1.0
     model_cost: float = 0.7
     #: so many sweeps on a Gram matrix are predicted at most: Newton steps then do the rest. Without
-    #: it few rows had no model: 31 of 300 random problems did not arrive within 2,000 passes
+    #: it few rows had no model. (A first guess, not varied)
     model_sweeps: int = 100
     #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
     margin: float = 0.7
