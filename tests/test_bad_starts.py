@@ -27,10 +27,11 @@ FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many ou
     ],
 )
 def test_every_method_refuses_a_bad_start(method, start, message):
-    loss = "hinge" if method in ("interior", "smoothing") else "smoothed_hinge"
+    kinked = method in ("interior", "interior_l1", "smoothing")
+    loss = "hinge" if kinked else "smoothed_hinge"
     X = np.arange(12.0).reshape(6, 2)
     free = method != "accelerated_sdca"  # which has no place for an intercept
-    penalty = GroupLasso([2]) if method == "group_set" else "l2"
+    penalty = {"group_set": GroupLasso([2]), "interior_l1": "l1"}.get(method, "l2")
     p = ERM(X, [1, -1, 1, -1, 1, -1], loss, penalty, alpha=0.1, intercept=free)
     with pytest.raises(ValueError, match=message):
         solve(p, method, x0=Start(**start))

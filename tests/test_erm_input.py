@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from erm_problems import data, text_like
 
 from apcg import ERM, losses, solve
+from apcg.penalties import L1, Box
 
 X, Y = data("logistic")
 D = X.toarray()
@@ -74,8 +75,18 @@ BAD = [
     ),
     (lambda: ERM(D, Y, penalty="elastic_net"), ValueError, "Did you mean 'elasticnet'?"),
     (lambda: ERM(D, Y, penalty="elasticnet", l1_ratio=1.5), ValueError, "l1_ratio must be in"),
-    (lambda: ERM(D, Y, "hinge", "l1"), ValueError, "neither the primal nor the dual has a smooth"),
-    (lambda: ERM(D, REAL, "epsilon_insensitive", "l1"), ValueError, "is not smooth and penalty"),
+    (
+        lambda: ERM(D, Y, "hinge", Box(-1.0, 1.0)),
+        ValueError,
+        "neither the primal nor the dual has a smooth",
+    ),
+    (
+        lambda: ERM(D, REAL, "epsilon_insensitive", L1(np.eye(D.shape[1])[0])),
+        ValueError,
+        "is not smooth and penalty",
+    ),
+    (lambda: ERM(D, Y, "hinge", "l1").L, ValueError, "there are no constants L_i"),
+    (lambda: solve(ERM(D, Y, "hinge", "l1"), "sdca"), ValueError, "strongly convex"),
     (
         lambda: ERM(D, Y, sample_weight=-np.ones(40)),
         ValueError,

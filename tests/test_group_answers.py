@@ -136,7 +136,7 @@ def test_large_means_and_weights_do_not_deceive(weights):
     for tol in (1e-2, 1e-5, 1e-8):
         r = solve(p, tol=tol, max_epochs=10**4)
         true = gap_anew(p, r, [[j] for j in range(p.d)], np.ones(p.d))
-        assert true <= max(r.gap, 0.0) * (1 + 1e-6) + 1e-12 * r.primal
+        assert true <= max(r.gap, 0.0) * (1 + 1e-6) + 1e-11 * r.primal
 
 
 def test_a_path_goes_on():
@@ -180,7 +180,7 @@ def test_a_stop_is_honest():
     for r in (short, late):
         assert not r.converged
         assert r.gap > 1e-9 * r.primal
-        assert gap_anew(p, r, rows, ones) <= r.gap * (1 + 1e-9)
+        assert gap_anew(p, r, rows, ones) <= r.gap * (1 + 1e-9) + 1e-13 * r.primal
     fine = solve(p, tol=1e-12, max_epochs=10**5)
     assert gap_anew(p, fine, rows, ones) <= max(fine.gap, 0.0) + 1e-13 * fine.primal
     assert fine.gap <= 1e-9 * fine.primal

@@ -47,7 +47,7 @@ def test_what_to_begin_with():
     assert first(problem(d=50)) == "dual"
     assert first(problem(d=50), side="primal") == "newton"
     assert first(problem(penalty="l1")) == "working_set"
-    assert first(problem(loss="hinge", penalty="elasticnet")) == "adaptive"
+    assert first(problem(loss="hinge", penalty="elasticnet")) == "interior_l1"
     assert first(problem(n=20, d=200)) == "span"
     assert first(problem(n=20, d=30)) == "dual"  # few samples, but not for so few features
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutant import EVERYDAY, FILES, GUARD, SPARSE, Mutant
 
 PLAN, NEWTON = "methods/plan.py", "methods/blocks_newton.py"
+KINKS = "test_interior_l1.py"
 OUTPUTS, ERM_OUTPUTS = "_kernels/outputs.pyx", "erm_outputs.py"
 
 MUTANTS = [
@@ -83,8 +84,18 @@ MUTANTS = [
     Mutant("methods/working_set/run.py", "a start outside the bounds",
            "not problem.interval.contains(at.w)", "False", SPARSE, only="outside_the_bounds"),
     # ---- the plan's rules ---------------------------------------------------------------------
-    Mutant(PLAN, "working sets without L1", "if sparse and problem.interval.a.any():",
-           "if sparse:", SPARSE, only="auto_takes_it"),
+    Mutant(PLAN, "working sets without L1", "if not problem.interval.a.any():",
+           "if False:", SPARSE, only="auto_takes_it"),
+    Mutant(PLAN, "working sets go round for ever", "self.tuning.tried * cost", "1e9 * cost",
+           KINKS, only="go_round"),
+    Mutant("methods/interior_l1.py", "columns that matter are left out",
+           "self._excess > 0 and self._anew()", "False", KINKS, only="left_out"),
+    Mutant("methods/interior_l1.py", "x is not scaled", "x = x / (excess * (1 + spare))", "pass",
+           KINKS, only="linear_program"),
+    Mutant("methods/saddle.py", "no refinement", "range(self._tuning.refined)", "range(0)", KINKS,
+           only="equations"),
+    Mutant("methods/kinked.py", "the other slope of a kink", "-slope - epsilon", "-slope + epsilon",
+           KINKS, only="linear_program"),
     Mutant(PLAN, "stuck is the end", "if self._on_kept_rows or stuck:", "if self._on_kept_rows:",
            SPARSE, only="auto_goes_on"),
     Mutant(PLAN, "many samples in their span", "problem.d >= t.wide * n", "True",

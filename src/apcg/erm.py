@@ -418,6 +418,12 @@ class ERM:
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
         g = self.interval
+        if not self.dual_form and self.loss.gamma == 0:
+            raise ValueError(
+                f"loss {self.loss.name!r} is not smooth and penalty {self.penalty} is not strongly "
+                "convex: there are no constants L_i, and no steps on coordinates. solve() takes "
+                "interior points for it."
+            )
         if self.intercept:
             return (self.bordered() if self.dual_form else self.unpenalised()).form
         parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n

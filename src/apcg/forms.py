@@ -26,7 +26,7 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
         )
     if g.strong_convexity > 0:
         return
-    if loss.gamma == 0:
+    if loss.gamma == 0 and not (loss.in_pieces and isinstance(g, Interval) and g.splits):
         raise ValueError(
             f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly "
             "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "

@@ -57,6 +57,14 @@ class Loss:
         return np.unique(points[np.isfinite(points)])
 
     @property
+    def in_pieces(self) -> bool:
+        """Whether it is made of lines and parabolas, with a kink: interior points know it then."""
+        if self.kernel != "interval":
+            return False
+        finite = sum(map(math.isfinite, self.domain))
+        return finite == 2 or (finite == 1 and not self.conjugate_kink)
+
+    @property
     def conjugate_kink(self) -> bool:
         """Whether phi* has a kink at 0, inside its domain."""
         lower, upper = self.domain

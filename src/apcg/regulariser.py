@@ -200,6 +200,12 @@ class Interval:
         return {k: v for k, v in vars(self).items() if k != "_terms"}  # made again when needed
 
     @property
+    def splits(self) -> bool:
+        """Whether each feature has an L1 part, and there are no bounds, or w >= 0 for all."""
+        free, positive = (bool(np.all(self.lower == low)) for low in (-np.inf, 0.0))
+        return (free or positive) and bool(self.a.min() > 0 and np.all(self.upper == np.inf))
+
+    @property
     def leaves_free(self) -> bool:
         unbounded = (self.lower == -np.inf) | (self.upper == np.inf)
         return bool(np.any((self.a == 0) & (self.b == 0) & unbounded))

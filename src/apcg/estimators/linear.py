@@ -59,10 +59,10 @@ class Plan:
     describe: Callable[[Sequence[Any]], dict[str, Any]]
     offset: Any = 0.0  # what was taken from the labels
 
-    def share(self) -> None:
-        """Make the copy of X by features, if one is needed, before threads do so one by one."""
-        first = self.problems[0]
-        if first.K == 1 and first.separable and not first.dual_form:
+    def share(self, method: Any) -> None:
+        """Make the copy of X by features, if the method needs it, before threads do so each."""
+        first, many = self.problems[0], len(self.problems) > 1
+        if many and method in ("apcg", "sdca", "adaptive") and not first.dual_form:
             _ = first.form
 
 
@@ -103,7 +103,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
 
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
-        plan.share()
+        plan.share(self.method)
         rng = check.generator(self.random_state)
         options = self._options() | {"verbose": self.verbose}
         tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]

@@ -210,7 +210,7 @@ class Search(Linear):
         scorer = None if self._scored_by(self.scoring) else self._scorer()
         split, scored = self._routed(scorer, weights, params)
         plan = self._plan(X, *target, weights, float(grid[0]))
-        plan.share()
+        plan.share(self.method)
         parts = list(cv.split(X, y, **split))
         if not parts:
             raise ValueError(f"cv gives no split, got {self.cv!r}; give a number of folds, say 5.")

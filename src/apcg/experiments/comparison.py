@@ -44,7 +44,7 @@ def run(
     The gap is checked every pass. Ctrl-C ends it, with what there is.
     """
     found: dict[str, Solution] = {}
-    if problem.separable and problem.K == 1:
+    if problem.separable and problem.K == 1 and (problem.dual_form or problem.loss.gamma > 0):
         _ = problem.form  # all share it, and the first should not pay for it
     for method in methods:
         try:

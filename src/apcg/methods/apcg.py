@@ -20,7 +20,7 @@ from ..erm import ERM
 from ..points import Start
 from ..problem import Composite
 from ..sequences import Sequence
-from .base import SEPARABLE, Needs, Target
+from .base import SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
@@ -137,7 +137,7 @@ class Algorithm5:
 
     mu: float | None = None
     name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (SEPARABLE,)
+    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -32,6 +32,7 @@ from ..points import Certificate, Point, Start
 __all__ = [
     "QUADRATIC_PENALTY",
     "SEPARABLE",
+    "SMOOTH_FORM",
     "SMOOTH_LOSS",
     "Budget",
     "Certificate",
@@ -134,6 +135,11 @@ SMOOTH_LOSS = Need(
     "a smooth loss",
     lambda p: p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth",
+)
+SMOOTH_FORM = Need(
+    "a smooth loss or a strongly convex penalty",
+    lambda p: p.dual_form or p.loss.gamma > 0,
+    lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} not strongly convex",
 )
 QUADRATIC_PENALTY = Need(
     'penalty "l2", without L1 and bounds',

@@ -8,6 +8,7 @@ Which method it starts with follows from the problem:
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     an L1 part, smooth loss                                           working sets
+    an L1 part, loss with kinks, not too large                        interior points
     bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
@@ -29,9 +30,21 @@ from . import adaptive, costs, lean_setup
 from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
-from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
+from .base import (
+    SMOOTH_FORM,
+    Budget,
+    Method,
+    Need,
+    Needs,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+    unmet,
+)
 from .group_set import GroupSet
 from .interior import Interior, InteriorRun
+from .interior_l1 import InteriorL1
 from .lean import Lean
 from .newton import Newton
 from .newton import Tuning as NewtonTuning
@@ -54,6 +67,11 @@ SOLVABLE = Need(
     lambda p: p.separable or p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
+WITHIN_REACH = Need(
+    "a smooth loss, a strongly convex penalty, or at most 5,000 samples or features",
+    lambda p: not p.separable or SMOOTH_FORM.holds(p) or unmet(InteriorL1(), p) is None,
+    lambda p: f"{SMOOTH_FORM.has(p)}, and X has {p.n_samples:,} samples of {p.d:,} features",
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +82,7 @@ class Auto:
     tuning: PlanTuning = PlanTuning()
     adaptive: Tuning = Tuning()
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = (SOLVABLE,)
+    needs: ClassVar[Needs] = (SOLVABLE, WITHIN_REACH)
 
     def __post_init__(self) -> None:
         for idea in self.without:
@@ -98,9 +116,8 @@ class Auto:
                 return Newton(), "the run before ended in the primal"
             if (why := self._is_tall(problem, shape)) and not self._is_easy(problem, at, tol):
                 return Newton(), why
-        sparse = "working_set" not in self.without and unmet(WorkingSet(), problem) is None
-        if sparse and problem.interval.a.any():  # with bounds alone there are no zeros to gain by
-            return WorkingSet(alone=False), "the penalty makes weights zero, and the loss is smooth"
+        if "working_set" not in self.without and (found := self._sparse(problem)) is not None:
+            return found
         if "span" not in self.without and self._is_wide(problem):
             return Span(self._in_span(problem, smooth)), f"only {shape}"
         left_out = {idea for idea in self.without if idea in lean_setup.PARTS}
@@ -117,6 +134,21 @@ class Auto:
         others = tuple(idea for idea in self.without if idea in adaptive.IDEAS)
         why = "the dual is left out" if need is None else f"dual needs {need.what}"
         return AdaptiveMethod(others, self.adaptive), why
+
+    def _sparse(self, problem: ERM) -> tuple[Method, str] | None:
+        """The method for a penalty with an L1 part, if there is one for the loss."""
+        if not problem.interval.a.any():  # with bounds alone there are no zeros to gain by
+            return None
+        kinks = unmet(InteriorL1(), problem) is None
+        cost = costs.interior_l1(problem) if kinks else math.inf
+        if unmet(WorkingSet(), problem) is None:
+            most = self.tuning.tried * cost / max(costs.working_set_pass(problem), 1.0)
+            why = "the penalty makes weights zero, and the loss is smooth"
+            return WorkingSet(alone=False, most=most), why
+        sweeps = self.tuning.interior_l1 * (costs.lean_sweep(problem) + costs.RATES.call)
+        if kinks and (cost <= sweeps or not problem.dual_form):
+            return InteriorL1(), "the penalty makes weights zero, and the loss has kinks"
+        return None
 
     def _is_tall(self, problem: ERM, shape: str) -> str:
         """Why Newton's method is the fastest from the start; nothing if it is not."""
@@ -185,6 +217,8 @@ class PlanRun:
         #: What was chosen and why, in words.
         self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows, self._came_back = 0, False, False
+        #: Whether nothing is left to try.
+        self.stuck = False
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
@@ -258,18 +292,29 @@ class PlanRun:
             reason = getattr(self._run, "why", "") or "it got stuck"
             why = reason if stuck else "samples that were left out matter after all"
             general = self._fallback(stuck)
+            if general is None:
+                self.stuck = True
+                return
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
 
-    def _fallback(self, stuck: bool) -> Method:
+    def _fallback(self, stuck: bool) -> Method | None:
         """What goes on after the method at work: one that asks for less, and always gets on."""
         if stuck and self.at_work == "interior":  # its points came too close to their bounds
             return Smoothing()
+        if stuck and self.at_work == "working_set" and self._has_kinks:
+            return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()
-        return Lean() if unmet(Lean(), self.problem) is None else AdaptiveMethod()
+        others: tuple[Method, ...] = (Lean(), AdaptiveMethod())
+        return next((m for m in others if unmet(m, self.problem) is None), None)
+
+    @property
+    def _has_kinks(self) -> bool:
+        """Whether working sets may go round between the pieces of the loss."""
+        return unmet(InteriorL1(), self.problem) is None
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""

@@ -14,6 +14,7 @@ from .base import Method, Need, unmet
 from .blocks_plan import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
 from .group_set import GroupSet
 from .interior import Interior
+from .interior_l1 import InteriorL1
 from .lean import Lean
 from .newton import Newton
 from .one_by_one import OneByOne
@@ -117,6 +118,7 @@ for _method in (
     AdaptiveMethod(),
     Lean(),
     Interior(),
+    InteriorL1(),
     Smoothing(),
     Span(Auto()),
     WorkingSet(),

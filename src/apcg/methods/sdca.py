@@ -19,7 +19,7 @@ from .._validation import Index, Vector
 from ..erm import ERM
 from ..points import Certificate, Start
 from ..problem import Composite
-from .base import SEPARABLE, Needs, Target
+from .base import SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 
@@ -59,7 +59,7 @@ class DualAscent:
     """SDCA on the dual of ERM; proximal coordinate descent where the primal is solved."""
 
     name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (SEPARABLE,)
+    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

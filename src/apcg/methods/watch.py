@@ -72,6 +72,14 @@ class PlanTuning:
     #: takes 0.6 of the time of sweeps first at lambda = 1e-3, and 0.3 to 1.2 at 0.1; with 3.4 ms
     #: 0.8 and 2.8 (hinge, 100 and 1,600 x 10 random numbers, to 1e-6).
     tiny: float = 4e6
+    #: An L1 part and a loss that is not smooth: interior points at once if they are predicted to
+    #: take no more time than so many passes of the dual. Hinge and epsilon-insensitive losses with
+    #: l1_ratio 0.5 took 600 to over 1,000 passes (100 x 2,000 and 300 x 1,000, random), 60 to 700
+    #: on breast_cancer.
+    interior_l1: float = 300.0
+    #: Smooth losses with kinks: working sets first, for this part of what interior points are
+    #: predicted to take. Where they do not go round they need less: see decision 15.
+    tried: float = 0.1
     #: Smoothing takes its place while this share of the samples is still stepped on: the data is
     #: noisy. Where samples rest soon (3 % positives, one-hot) it took 3 times longer.
     crowded: float = 0.9

@@ -15,7 +15,7 @@ import numpy as np
 from ..._validation import choice
 from ...erm import ERM
 from ...points import Certificate, Start
-from ..base import SEPARABLE, Needs, Target
+from ..base import SEPARABLE, SMOOTH_FORM, Needs, Target
 from ..coordinate import CoordinateRun, Coordinates
 from ..sampling import Sweep
 from .iterate import Adaptive
@@ -35,7 +35,7 @@ class AdaptiveMethod:
     without: tuple[str, ...] = ()
     tuning: Tuning = Tuning()
     name: ClassVar[str] = "adaptive"
-    needs: ClassVar[Needs] = (SEPARABLE,)
+    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
 
     def __post_init__(self) -> None:
         for idea in self.without:

@@ -15,6 +15,7 @@ are, and after each step b is the best there is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,6 +39,8 @@ class WorkingSet:
     tuning: Tuning = Tuning()
     #: no other method is there to go on where this one gets no further
     alone: bool = True
+    #: after so many passes another one is predicted to be faster
+    most: float = math.inf
     name: ClassVar[str] = "working_set"
     needs: ClassVar[Needs] = (SMOOTH_LOSS, SEPARABLE)
     side: ClassVar[str] = "primal"
@@ -49,7 +52,7 @@ class WorkingSet:
             run = run.turn(problem, target)
         else:
             run = self._run(problem, at, target, rng)
-        run.alone = self.alone
+        run.alone, run.most = self.alone, self.most
         return run
 
     def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:

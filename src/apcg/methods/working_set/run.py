@@ -40,6 +40,8 @@ class SparseRun:
     knows_its_gap = True
     #: whether no other method is there to go on where this one gets no further
     alone = True
+    #: after so many passes another one is predicted to be faster
+    most = math.inf
     #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
     slack = 1e-14
 
@@ -117,6 +119,9 @@ class SparseRun:
             if budget.expired or self.cost - first >= budget.passes:
                 break
             before = self.cost
+            if self.cost > self.most:
+                self.why = f"it took more than {self.most:.0f} passes"
+                return self._give_up(True, budget)
             if self._idles(gap, value) or not self.round(gap, value):
                 return self._give_up(gap <= STALL * abs(value), budget)
             self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
