@@ -20,9 +20,10 @@ from ..data.linear_map import Dense
 from ..erm import ERM
 from ..points import Certificate, Point, Start
 from .base import Budget, Target
+from .group_model import GroupModel, GroupPenalty
 from .group_panels import TUNING, Panels, Source
 from .group_products import columns_times, rows_times
-from .group_run import GroupModel, GroupPenalty, GroupRun
+from .group_run import GroupRun
 from .working_set.fit import Seen
 from .working_set.run import SparseRun
 
