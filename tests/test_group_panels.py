@@ -10,10 +10,11 @@ from group_cases import off
 from apcg import ERM
 from apcg._kernels import panels
 from apcg.data.linear_map import Dense
-from apcg.methods import group_panels, group_products, group_run, group_squares
+from apcg.methods import group_panels, group_products, group_squares
 from apcg.methods.base import Budget, Target
 from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
-from apcg.methods.group_run import GroupModel, GroupPenalty, GroupRun
+from apcg.methods.group_model import GroupModel, GroupPenalty
+from apcg.methods.group_run import GroupRun
 from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning
 from apcg.points import Start
@@ -218,7 +219,7 @@ def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused(monkeypatc
             continue
         on = GroupPenalty(np.ones(6), np.arange(7))
         model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, Tuning())
-        monkeypatch.setattr(group_run, "_conjugate_gradients", lambda *_, step=step: step)
+        monkeypatch.setattr(model, "_step", lambda *_, step=step: step)
         model._newton()
         assert on.value(model.v) <= 2 * on.value(w)
         refused += 1

@@ -131,16 +131,17 @@ def test_a_run_goes_on_only_with_its_own_data():
     assert not run.goes_on(p.with_alpha(0.05), run.w + 1.0)
 
 
-@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("K", [1, 3, 4, 6])
 def test_block_sweeps_bring_a_model_to_rest(K):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((30, 10))
-    G, g = A.T @ A, np.ascontiguousarray(A.T @ rng.standard_normal((30, K)))
-    q, v = g.copy(), np.zeros((10, K))
+    G, gs = A.T @ A, np.ascontiguousarray(rng.standard_normal((K, 30)) @ A)
+    q, vs = gs.T.copy(), np.zeros((K, 10))
     starts, a = np.array([0, 3, 4, 10]), np.array([3.0, 1.0, 200.0])
     bend = np.array([np.linalg.eigvalsh(G[i:j, i:j])[-1] for i, j in pairwise(starts)])
-    sweeps, worst = lasso.group_sweeps(G, g, v, starts, bend, a, np.empty(6 * K), 10**5, 0.0, 0.0,
-                                       1e-11, 1.0)  # fmt: skip
+    sweeps, worst = lasso.group_sweeps(G, gs, vs, starts, bend, a, np.empty(6 * K), 10**5, 0.0,
+                                       0.0, 1e-11, 1.0)  # fmt: skip
+    g, v = gs.T, vs.T
     assert sweeps < 10**5
     assert worst <= 1e-11
     assert g == pytest.approx(q - G @ v, abs=1e-9)

@@ -49,11 +49,22 @@ class PanelTuning:
     #: with so many rows a column there are no stages; 4 was slower on random and low rank data
     #: (300 x 300, 6 outputs, /100 to 1e-3) and faster on columns alike (3,000 x 100)
     tall_at: float = 1.0
+    #: the Gram matrix of a set is made at once if it costs no more than so many sweeps, where there
+    #: are no stages
+    first_sweeps: float = 6.0
+    #: a first set of more than this part of all groups has all of them, where there are no stages:
+    #: of 200 random columns at lambda_max/30 195 violate at zero, and 3 more later
+    most: float = 0.75
     #: a set grows by up to this share of all columns, if so many violate and there are stages
     share: float = 0.1
 
 
 TUNING = PanelTuning()
+
+
+def gram_first(rows: int, columns: int, K: int) -> bool:
+    """Whether a Gram matrix takes less time than a few sweeps over panels."""
+    return 0.5 * rows * columns**2 <= TUNING.first_sweeps * 2 * rows * columns * K
 
 
 @dataclass(frozen=True)
@@ -119,15 +130,28 @@ class Source:
     root: Vector
     scale: float
 
+    def columns(self, numbers: Index) -> Matrix:
+        """Some columns, side by side; X itself if that is all there is to it."""
+        every = numbers.size == self.X.shape[1] and bool((numbers[1:] > numbers[:-1]).all())
+        X = self.X if every else self.X[:, numbers]
+        X = X if X.dtype == np.float64 else X.astype(np.float64)
+        if self.mean.size:
+            X = X - self.mean[numbers]
+        return np.asarray(X * self.root[:, None] if self.root.size else X)
+
 
 class Panels:
-    """The groups of a working set: their columns, W and sweeps. `R` is changed in place."""
+    """The groups of a working set: their columns, W and sweeps."""
 
     def __init__(
         self, source: Source, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
     ) -> None:
         """Group q has the next sizes[q] of `columns`; W has a row for each of these."""
-        self._source, self._scale, self.a, self.R = source, source.scale, a, R
+        self._source, self._scale, self.a = source, source.scale, a
+        K = R.shape[1]
+        #: what is left of the targets, with zeros up to a multiple of four for the kernels
+        self.R = np.zeros((len(R), K if K == 1 else -(-K // 4) * 4))
+        self.R[:, :K] = R
         self._sizes = sizes
         self.layout, self.X, self._grams = self._made(columns, sizes)
         self._place(W)

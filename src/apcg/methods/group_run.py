@@ -79,6 +79,8 @@ class GroupRun(SparseRun):
 
     def _own(self, w: Any) -> Any:
         """w by feature."""
+        if self._K > 1:  # groups are rows
+            return w.copy()
         made = np.empty_like(w)
         made[self._members] = w
         return made
