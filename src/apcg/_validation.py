@@ -117,8 +117,9 @@ def number(
     hint: str = "",
 ) -> float:
     """A real number in [low, high] (or in (low, high]), not NaN. `hint` ends the error."""
-    if isinstance(value, bool | np.complexfloating | np.timedelta64) or not isinstance(
-        value, numbers.Real | np.number
+    if not isinstance(value, float) and (
+        isinstance(value, bool | np.complexfloating | np.timedelta64)
+        or not isinstance(value, numbers.Real | np.number)
     ):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
     try:

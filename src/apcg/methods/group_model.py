@@ -118,7 +118,8 @@ class GroupModel:
         """As in `gram`, with violations relative to a_q."""
         t, on = self._tuning, self._on
         K, size = self._v.shape
-        room = np.empty(K * int((on.starts[1:] - on.starts[:-1]).max()))
+        single = on.starts.size == size + 1
+        room = np.empty(K * (1 if single else int((on.starts[1:] - on.starts[:-1]).max())))
         most = max(t.sweeps, int(self._newton_cost(size) / self._sweep_cost(size, len(on.a))))
         for _ in range(t.turns):
             sweeps, worst = lasso.group_sweeps(

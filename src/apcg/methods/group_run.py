@@ -44,12 +44,12 @@ class GroupRun(SparseRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         g, self._K = problem.g, problem.K
         self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
+        self._chosen = np.empty(0, np.intp)
         super().__init__(problem, at, target, tuning)
         self._tall = problem.n_samples >= self.tall_at * problem.d
         if self._tall:
             self.theta = 1.0
         self._block: Any = None
-        self._chosen = np.empty(0, np.intp)
         self._columns = problem.samples.stored.tocsc() if self._sparse else None
 
     @property

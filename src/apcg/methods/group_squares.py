@@ -58,7 +58,7 @@ class SquaresRun(GroupRun):
             self._Y = y - self._centre
         if s.size > 1:
             self._Y = self._Y * self._root[:, None]
-        self._R = self._Y.copy()
+        self._R = self._Y  # of w = 0
         self._length = math.sqrt(float(X.squared_norms().sum()))
         self._penalise(problem)
         starts = self.penalty.starts
@@ -71,6 +71,7 @@ class SquaresRun(GroupRun):
 
     def _penalise(self, problem: ERM) -> None:
         super()._penalise(problem)
+        self._a = self.penalty.a[self._chosen]
         least = problem.n * float(self.penalty.a.min())
         self._unit = 2 * (problem.n_samples + 8) * _EPS * self._length / least
 
@@ -85,15 +86,17 @@ class SquaresRun(GroupRun):
             self.theta = self.fallen(self._most) if zero else 1.0
 
     def _look_again(self) -> None:
-        """R anew, from w alone."""
-        w = self._own(self.w)
+        """R anew, from w alone, with the best b."""
+        p, w = self.problem, self._own(self.w)
         self._z = self._times(w)
-        z = self._z.reshape(-1, self._K)
-        if self.problem.intercept:
-            z = z - self._mean @ w.reshape(-1, self._K)
+        R = (p.y - self._z).reshape(-1, self._K)
+        if p.intercept:
+            self._best_b = self._each @ R
+            R -= self._best_b
         if self._root.size:
-            z = z * self._root[:, None]
-        self._R = self._Y - z
+            R *= self._root[:, None]
+        self._R = R
+        self._balance()
         if isinstance(self._set, Panels):  # it had the R there was
             self._set = None
         self.cost += 0.5
@@ -118,7 +121,6 @@ class SquaresRun(GroupRun):
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
-        self._balance()
         x, samples = self._x(), cast("Dense", self.problem.samples)
         slope = columns_times(samples, x) / self.problem.n
         self.slope = slope if self._single and self._K > 1 else slope[self._members]
@@ -173,16 +175,16 @@ class SquaresRun(GroupRun):
         if self._rounding > 0.1 * self._tol or self.theta > 1:
             b = self._centre - self._mean @ w if p.intercept else self.b
             return Point(w, x, float(b[0]) if p.intercept and self._K == 1 else b)
-        z = self._times(w) if self._z is None else self._z
-        b = self.b
+        known, b = self._z is not None, self.b
+        z = self._z if known else self._times(w)
         if p.intercept:
-            b = self._each @ (p.y - z)
-            z = z + b
+            b = self._best_b if known else self._each @ (p.y - z).reshape(-1, self._K)
+            z = z + (b[0] if self._K == 1 else b)
             if p._imbalance(x) > 1:
                 x = x - (self._each if self._K == 1 else self._each[:, None]) * x.sum(axis=0)
                 if p._imbalance(x) > 1:
-                    return Point(w, x, b)
-            b = float(b) if self._K == 1 else b
+                    return Point(w, x, float(b[0]) if self._K == 1 else b)
+            b = float(b[0]) if self._K == 1 else b
         # x is feasible, so that g* is 0 as it is at v = 0
         dual = -p.conjugate_total(x) / p.n if self._K > 1 else p.dual_from(x, np.zeros_like(w))
         return Certificate(w, x, b, z, p.primal_from(w, z), dual, True)
@@ -195,7 +197,7 @@ class SquaresRun(GroupRun):
         assert made is not None
         t, share = self.tuning, self.tuning.enough * self._tol
         fine, least = math.sqrt(share), share * abs(value)
-        made.a = self.theta * self.penalty.a[self._chosen]
+        made.a = self._a if self.theta == 1 else self.theta * self._a
         if self._tall:
             wanted = (fine, least, fine, least)
         else:
@@ -209,13 +211,14 @@ class SquaresRun(GroupRun):
             2.0 * self._K * self.problem.d * self.problem.n_samples
         )
         new = made.weights.reshape(old.shape)
-        if np.array_equal(old, new):
+        if not (old != new).any():
             return False
         self.w[self._places], self._z = new, None
         if isinstance(made, GramSet):
             self._look_again()
         else:
             self._R = made.R[:, : self._K]
+            self._balance()
         self.descend()
         return True
 
@@ -240,7 +243,7 @@ class SquaresRun(GroupRun):
             self._chosen = np.concatenate([self._chosen, more])
             self._places = np.concatenate([self._places, places])
         columns, sizes = self._members[places], self._sizes[more]
-        a = self.penalty.a[self._chosen]
+        self._a = a = self.penalty.a[self._chosen]
         source = Source(p.samples.stored, self._mean, self._root, 1 / p.n)
         if known is not None:
             known.extend(columns, sizes, a, self.w[self._places].reshape(-1, self._K))
