@@ -56,7 +56,9 @@ def test_products_with_data_by_rows(n, d, K):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("K", [1, 2, 4, 8])
 @pytest.mark.parametrize("zeros", [0.0, 0.5, 0.99, 1.0])
-def test_products_choose_a_way_and_give_the_same(dtype, K, zeros):
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_products_choose_a_way_and_give_the_same(dtype, K, zeros, few, monkeypatch):
+    monkeypatch.setattr(group_products, "FEW_NUMBERS", few)
     rng = np.random.default_rng(K)
     X = rng.standard_normal((33, 50)).astype(dtype)
     samples, x = Dense(X), rng.standard_normal((33, K))
@@ -237,6 +239,20 @@ def test_costs_choose_the_model(tuned):
         assert not made._gram_pays(1e4), broken
     tuned(gram_cost=0.0, model_cost=0.0)
     assert made._gram_pays(1.0)
+
+
+def test_sweeps_that_took_longer_than_a_gram_matrix_choose_the_model(tuned):
+    _, _, made = set_of(n=40, alike=3.0)
+    made.sweeps(True, 2, (0.0,) * 4)
+    tuned(margin=0.0)  # whatever is predicted
+    assert not made._gram_pays(1.0, 3)
+    assert made._gram_pays(1.0, 4)  # 0.25 * 24 columns / 3 outputs, twice
+    tuned(margin=0.0, spent=10.0)
+    assert not made._gram_pays(1.0, 4)
+    _, _, few = set_of(n=11, alike=3.0, a=1e-3)
+    few.sweeps(True, 2, (0.0,) * 4)
+    tuned(margin=0.0)
+    assert not few._gram_pays(1.0, 10**6)
 
 
 def test_few_rows_have_a_model_too(tuned):

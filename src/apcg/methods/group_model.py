@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from .._kernels import lasso, panels
 from .._validation import Index, Matrix, Vector
@@ -26,7 +26,7 @@ class ModelTuning:
     residual: float = 1e-3
     #: a Newton step is by a factor if that takes fewer ns: a number of the cube of the support (one
     #: output, more), and a multiply-add of conjugate gradients, all of them made
-    cube: tuple[float, float] = (0.02, 0.1)
+    cube: tuple[float, float] = (0.02, 0.05)
     gradient: float = 0.1
     #: and where conjugate gradients did not arrive, if the support has at most so many columns
     widest: int = 2000
@@ -208,21 +208,22 @@ def _by_outputs(G: Matrix, pull: Matrix, unit: Matrix, bend: Vector, q: Index) -
 
     with B = sqrt(bend), V the rows u_j, * by entries, and U that takes t to the rows t_j u_j.
     """
-    M = G.copy()
-    M[np.arange(q.size), np.arange(q.size)] += bend
-    found, failed = lapack.dpotrf(M, lower=1, overwrite_a=0, clean=0)
+    M, at = G.copy(), np.arange(q.size)
+    M[at, at] += bend
+    # its upper triangle by rows is the lower one by columns, as LAPACK reads it
+    found, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
     if failed == 0:
         found, failed = lapack.dpotri(found, lower=1, overwrite_c=1)
     if failed:
         return np.full_like(pull, np.nan)
-    inverse = np.tril(found)
-    inverse += np.tril(found, -1).T
     side = np.sqrt(bend)[:, None] * unit
-    T = -inverse * (side @ side.T)
-    T[np.arange(q.size), np.arange(q.size)] += 1 + 1e-14
-    y = inverse @ pull
+    T = side @ side.T
+    T *= found.T
+    np.negative(T, out=T)
+    T[at, at] += 1 + 1e-14
+    y = blas.dsymm(1.0, found, pull, lower=1)
     t = Factor(T).solve(np.einsum("jk,jk->j", side, y))
-    return np.asarray(y + inverse @ (t[:, None] * side))
+    return np.asarray(y + blas.dsymm(1.0, found, t[:, None] * side, lower=1))
 
 
 def _conjugate_gradients(across: Any, pull: Matrix, scale: Matrix) -> tuple[Matrix, bool]:

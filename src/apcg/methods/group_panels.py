@@ -46,6 +46,10 @@ class PanelTuning:
     model_sweeps: int = 100
     #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
     margin: float = 0.7
+    #: or if the sweeps since the last one took so many times as long. 300 x 300 of rank 10 and
+    #: noise, 6 outputs, /30 and /100 to 1e-3 take 0.47 and 0.37 of the time without it. With 1
+    #: 2,000 x 200 columns alike at /30 take 1.4, and with 2 0.97
+    spent: float = 2.0
     #: with so many rows a column there are no stages; 4 was slower on random and low rank data
     #: (300 x 300, 6 outputs, /100 to 1e-3) and faster on columns alike (3,000 x 100)
     tall_at: float = 1.0
@@ -213,7 +217,7 @@ class Panels:
         `model(G, g, W, starts, bend, a, wanted)` gives the new W.
         """
         t = TUNING
-        most, whole, models, failed = t.look, True, 0, False
+        most, whole, models, failed, done = t.look, True, 0, False, 0
         for _ in range(t.looks):
             far = self.sweeps(whole, most, wanted)
             if far.size < most or far[-1] == 0:
@@ -222,13 +226,14 @@ class Panels:
             left = self._sweeps_left(far, wanted)
             if left <= 0:
                 return
-            if failed or not self._gram_pays(left):
-                most = int(min(max(left, 2), 4 * t.look))
+            done += far.size
+            if failed or not self._gram_pays(left, done):
+                most = int(min(max(left, 2), 4 * t.look, max(self._worth() - done, 2)))
                 continue
             if models == t.models:
                 return
             models, failed = models + 1, not self._by_gram(wanted, model)
-            most, whole = t.look, True
+            most, whole, done = t.look, True, 0
 
     def _sweeps_left(self, far: Vector, wanted: tuple[float, float, float, float]) -> float:
         """How many more sweeps, at the rate of the last ones."""
@@ -250,14 +255,27 @@ class Panels:
         kept = np.repeat(self._alive.astype(bool), np.diff(self.layout.panel))
         return np.flatnonzero(kept)
 
-    def _gram_pays(self, left: float) -> bool:
+    def _worth(self) -> float:
+        """The sweeps that take as long as a Gram matrix; with few rows that is not looked at."""
+        size = _WIDTH * self._some().size
+        if size > 2 * self.X.shape[1]:
+            return math.inf
+        return TUNING.spent * TUNING.gram_cost * 0.25 * size / self.W.shape[1]
+
+    def _gram_pays(self, left: float, done: int = 0) -> bool:
+        """Whether a Gram matrix is predicted to take less time, or so many sweeps took as long.
+
+        The rate is that of the first sweeps, and later ones are often slower.
+        """
         t, n, K = TUNING, self.X.shape[1], self.W.shape[1]
         size = _WIDTH * self._some().size
         made = self._gram is not None and np.array_equal(self._gram[0], self._some())
         once = 0.0 if made else t.gram_cost * 0.5 * n * size * size
-        left = min(left, 1e4)
+        if done >= self._worth():
+            return True
+        left, sweep = min(left, 1e4), 2.0 * n * size * K
         by_gram = once + t.model_cost * min(left, t.model_sweeps) * size * size * K
-        return bool(by_gram < t.margin * left * 2 * n * size * K)
+        return bool(by_gram < t.margin * left * sweep)
 
     def value(self) -> float:
         """scale |R|^2/2 + sum_q a_q |W_q|"""
