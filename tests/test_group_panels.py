@@ -245,10 +245,11 @@ def test_sweeps_that_took_longer_than_a_gram_matrix_choose_the_model(tuned):
     _, _, made = set_of(n=40, alike=3.0)
     made.sweeps(True, 2, (0.0,) * 4)
     tuned(margin=0.0)  # whatever is predicted
-    assert not made._gram_pays(1.0, 3)
-    assert made._gram_pays(1.0, 4)  # 0.25 * 24 columns / 3 outputs, twice
+    sweep, gram = 2 * 40 * 3, 40 * 8 * made._some().size / 2  # of one column
+    assert not made._gram_pays(1.0, int(1.9 * gram / sweep))
+    assert made._gram_pays(1.0, int(np.ceil(2 * gram / sweep)))
     tuned(margin=0.0, spent=10.0)
-    assert not made._gram_pays(1.0, 4)
+    assert not made._gram_pays(1.0, int(np.ceil(2 * gram / sweep)))
     _, _, few = set_of(n=11, alike=3.0, a=1e-3)
     few.sweeps(True, 2, (0.0,) * 4)
     tuned(margin=0.0)
@@ -276,7 +277,7 @@ def test_a_round_ends(tuned):
     tuned(models=3, gram_cost=0.0, model_cost=0.0)
     made.solve((0.0, 0.0, 0.0, 0.0), model)
     assert len(calls) == 3
-    tuned(looks=5, look=3, margin=0.0)
+    tuned(looks=5, look=3, margin=0.0, spent=np.inf)
     count, real = [], made.sweeps
     made.sweeps = lambda *a: count.append(a[1]) or real(*a)
     made.solve((0.0, 0.0, 0.0, 0.0), model)
