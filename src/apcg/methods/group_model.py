@@ -103,6 +103,7 @@ class GroupModel:
         bend = largest(self.G, on.starts) if bend is None else bend
         self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
         self._factored = False  # whether conjugate gradients were not enough
+        self._cut = False  # whether the step of a factor that was made for that was cut
 
     @property
     def v(self) -> Matrix:
@@ -164,9 +165,12 @@ class GroupModel:
             if 0.5 * t * t * curve - t * slope + on.value(new) < before:
                 self._v = np.ascontiguousarray(new.T)
                 self._g -= t * (step.T @ self.G[S])
-                return t < 1
+                break
             t *= 0.5
-        return False
+        else:
+            t = 0.0
+        self._cut = self._cut or (self._factored and t < 1)
+        return 0 < t < 1
 
     def _step(
         self, G: Matrix, g: Matrix, unit: Matrix, a: Vector, norms: Vector, q: Index
@@ -174,7 +178,8 @@ class GroupModel:
         """The step on groups that are not zero: a and norms are of the group q of each row."""
         bend, pull = a / norms, g - a[:, None] * unit
         by_factor, by_gradients = self._costs(q.size)
-        if by_factor <= by_gradients or (self._factored and q.size <= MODEL.widest):
+        self._factored = self._factored and not self._cut and q.size <= MODEL.widest
+        if by_factor <= by_gradients or self._factored:
             found = (_by_columns if unit.shape[1] == 1 else _by_outputs)(G, pull, unit, bend, q)
             if np.isfinite(found).all():
                 return found
