@@ -1,4 +1,4 @@
-"""Least squares with a penalty on groups on Gram matrices: Newton steps, sets, and which is chosen."""
+"""Groups on Gram matrices: Newton steps, sets, and which of them is chosen."""
 
 import dataclasses
 from itertools import pairwise
@@ -68,7 +68,7 @@ SHAPES = [(1, [3, 1, 4, 2]), (1, [1] * 6), (2, [1] * 7), (5, [1] * 9)]
 def test_a_newton_step_is_that_of_the_hessian(K, sizes, by, tuned):
     cube = (0.0, 0.0) if by == "factor" else (1e9, 1e9)
     tuned(cube=cube, gradients=200, residual=1e-12)
-    X, _, model, on = model_of(K, sizes)
+    _, _, model, on = model_of(K, sizes)
     W, g = model.v.copy(), model.g.copy()
     each = np.repeat(on.a / on.norms(W), sizes)[:, None]
     want = np.linalg.solve(hessian(model.G, W, on.a, on.starts), (g - each * W).ravel())
@@ -102,6 +102,21 @@ def test_which_newton_step_is_taken(K, tuned, monkeypatch):
     assert kinds(cube=(1e9, 1e9), gradients=1) == {"_conjugate_gradients", factor}
     assert kinds(cube=(1e9, 1e9), gradients=1, widest=11) == {"_conjugate_gradients"}
     assert kinds(gradient=0.0) == {"_conjugate_gradients"}
+
+
+def test_a_factor_whose_step_is_cut_is_not_made_again(tuned, monkeypatch):
+    tuned(cube=(1e9, 1e9), gradients=1)
+    _, _, model, _ = model_of(3, [1] * 12, alike=50.0)
+    real, kinds = group_model._by_outputs, []
+
+    def too_far(*given):
+        kinds.append("factor")
+        return 3.0 * real(*given)
+
+    monkeypatch.setattr(group_model, "_by_outputs", too_far)
+    for _ in range(6):
+        model._newton()
+    assert kinds == ["factor"]
 
 
 def test_a_factor_that_fails_leaves_it_to_conjugate_gradients():
@@ -180,8 +195,8 @@ def test_a_set_that_grows_is_the_whole_set(rows, dtype):
     whole = GramSet(source, order, sizes, np.ones(3))
     Z = X[:, order].astype(float)
     Z = (Z - Z.mean(axis=0)) * root[:, None] if rows else Z
-    assert part._G == pytest.approx(Z.T @ Z / 30, abs=1e-6)
-    assert part._G == pytest.approx(whole._G, abs=1e-12)
+    assert pytest.approx(Z.T @ Z / 30, abs=1e-6) == part._G
+    assert pytest.approx(whole._G, abs=1e-12) == part._G
     assert part._bend == pytest.approx(whole._bend)
     assert np.array_equal(part._starts, [0, 2, 3, 6])
 

@@ -12,8 +12,8 @@ from apcg._kernels import panels
 from apcg.data.linear_map import Dense
 from apcg.methods import group_panels, group_products, group_squares
 from apcg.methods.base import Budget, Target
-from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
 from apcg.methods.group_model import GroupModel, GroupPenalty
+from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
 from apcg.methods.group_run import GroupRun
 from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning

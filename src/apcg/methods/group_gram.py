@@ -1,7 +1,7 @@
 """A set of groups by the Gram matrix of its columns, from the start: for few columns and many rows.
 
-It costs n s^2/2 once, and a sweep over panels 2 n s K: where s is small that is less than the sweeps
-that any data takes, and how much columns are alike does not matter.
+It costs n s^2/2 once, and a sweep over panels 2 n s K: where s is small that is less than the
+sweeps that any data takes, and it does not matter how much columns are alike.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from .._validation import Index, Matrix, Vector
 from .group_model import largest
 from .group_panels import Source
-
-_WANTED = tuple[float, float, float, float]
+from .working_set.run import Wanted
 
 
 class GramSet:
@@ -53,7 +52,7 @@ class GramSet:
         size = len(self._G)
         self._g, self.weights = slope.reshape(size, -1), w.reshape(size, -1)
 
-    def solve(self, wanted: _WANTED, model: Any) -> None:
+    def solve(self, wanted: Wanted, model: Any) -> None:
         """By the model, as in `Panels`."""
         self.weights = model(
             self._G, self._g, self.weights, self._starts, self._bend, self.a, wanted

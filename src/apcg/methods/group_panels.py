@@ -260,7 +260,7 @@ class Panels:
         size = _WIDTH * self._some().size
         if size > 2 * self.X.shape[1]:
             return math.inf
-        return TUNING.spent * TUNING.gram_cost * 0.25 * size / self.W.shape[1]
+        return float(TUNING.spent * TUNING.gram_cost * 0.25 * size / self.W.shape[1])
 
     def _gram_pays(self, left: float, done: int = 0) -> bool:
         """Whether a Gram matrix is predicted to take less time, or so many sweeps took as long.
