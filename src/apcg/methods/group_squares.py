@@ -1,4 +1,4 @@
-"""Working sets of groups for the squared loss on dense data: what is left of y is kept.
+"""Working sets of groups for the squared loss on dense or small data: what is left of y is kept.
 
 With weights s and the best intercept taken out, the problem is plain least squares: rows times
 sqrt(s_i), columns and targets less their means. R = Y - X W there, and
@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._validation import Matrix, Vector
-from ..data.linear_map import Dense
+from ..data.linear_map import Dense, Sparse
 from ..erm import ERM
 from ..points import Certificate, Point, Start
 from .base import Budget, Target
@@ -27,6 +27,7 @@ from .group_products import columns_times, rows_times
 from .group_run import GroupRun
 from .working_set.fit import Seen
 from .working_set.run import SparseRun
+from .working_set.tuning import Tuning
 
 _EPS = float(np.finfo(float).eps)
 _NONE = np.empty(0)
@@ -42,6 +43,22 @@ class SquaresRun(GroupRun):
     """The method at work."""
 
     tall_at = TUNING.tall_at
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
+        """Sparse data is copied to a dense array."""
+        self._given, own = problem.samples, problem
+        if isinstance(self._given, Sparse):
+            own = problem.altered(samples=Dense(self._given.stored.toarray()))
+        super().__init__(own, at, target, tuning)
+
+    def goes_on(self, problem: ERM, w: Any = None) -> bool:
+        return problem.samples is self._given and super().goes_on(self._on_own(problem), w)
+
+    def _on_own(self, problem: ERM) -> ERM:
+        """A problem on the data as given, on the data of the run."""
+        if self._given is self.problem.samples:
+            return problem
+        return problem.altered(samples=self.problem.samples)
 
     def _prepare(self, problem: ERM, at: Start) -> None:
         self.losses = _Squares()  # type: ignore[assignment]
@@ -139,7 +156,7 @@ class SquaresRun(GroupRun):
             self.descend()
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        super().turn(problem, target)
+        super().turn(self._on_own(problem), target)
         if self.seen_at is not None:
             self._scores = self.penalty.norms(self.slope) / self.penalty.a
             self._most = float(self._scores.max(initial=0.0))
