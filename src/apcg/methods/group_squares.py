@@ -89,7 +89,8 @@ class SquaresRun(GroupRun):
     def _penalise(self, problem: ERM) -> None:
         super()._penalise(problem)
         self._a = self.penalty.a[self._chosen]
-        least = problem.n * float(self.penalty.a.min())
+        a = self.penalty.a
+        least = problem.n * float(a.min() if problem.K == 1 else a[0])  # of rows all are the same
         self._unit = 2 * (problem.n_samples + 8) * _EPS * self._length / least
 
     # ---- where it is ----------------------------------------------------------------------------
@@ -144,10 +145,12 @@ class SquaresRun(GroupRun):
         self._scores = self.penalty.norms(self.slope) / self.penalty.a
         self._most = float(self._scores.max(initial=0.0))
         R, n = self._R, self.problem.n
-        self._rr, self._yr = float(np.vdot(R, R)), float(np.vdot(self._Y, R))
+        self._rr = float(np.vdot(R, R))
+        self._yr = self._rr if R is self._Y else float(np.vdot(self._Y, R))
         self._xx = float(np.vdot(x, x)) if self._root.size else self._rr
         self.seen_at = Seen(_NONE, 0.5 * self._rr / n, _NONE, _NONE)
-        self._norms = self.penalty.norms(self.w)
+        first = R is self._Y  # w is zero
+        self._norms = np.zeros_like(self._scores) if first else self.penalty.norms(self.w)
         self.cost += 0.5
 
     def seen(self, certificate: Certificate) -> None:
