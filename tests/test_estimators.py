@@ -28,6 +28,7 @@ from sklearn.utils.estimator_checks import (
 
 from apcg import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
 from apcg.losses import Hinge, names
+from apcg.penalties import Box
 
 ALL = (APCGClassifier, APCGRegressor, APCGClassifierCV, APCGRegressorCV)
 #: The default grid passes as well, and takes minutes.
@@ -266,7 +267,7 @@ def test_bad_parameters_say_what_to_do(cancer):
         ({"loss": "squared"}, "loss must be one of"),
         ({"penalty": "l3"}, "penalty must be one of"),
         ({"alpha": 0.0}, "alpha must be in"),
-        ({"loss": "hinge", "penalty": "l1"}, "not smooth"),
+        ({"loss": "hinge", "penalty": Box(-1.0, 1.0)}, "not smooth"),
         ({"method": "adam"}, "method must be one of"),
         ({"max_epochs": 0}, "max_epochs must be at least 1"),
         ({"class_weight": "even"}, "class_weight"),

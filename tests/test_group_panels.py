@@ -10,10 +10,11 @@ from group_cases import off
 from apcg import ERM
 from apcg._kernels import panels
 from apcg.data.linear_map import Dense
-from apcg.methods import group_panels, group_products, group_run, group_squares
+from apcg.methods import group_panels, group_products, group_squares
 from apcg.methods.base import Budget, Target
+from apcg.methods.group_model import GroupModel, GroupPenalty
 from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
-from apcg.methods.group_run import GroupModel, GroupPenalty, GroupRun
+from apcg.methods.group_run import GroupRun
 from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning
 from apcg.points import Start
@@ -55,7 +56,9 @@ def test_products_with_data_by_rows(n, d, K):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("K", [1, 2, 4, 8])
 @pytest.mark.parametrize("zeros", [0.0, 0.5, 0.99, 1.0])
-def test_products_choose_a_way_and_give_the_same(dtype, K, zeros):
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_products_choose_a_way_and_give_the_same(dtype, K, zeros, few, monkeypatch):
+    monkeypatch.setattr(group_products, "FEW_NUMBERS", few)
     rng = np.random.default_rng(K)
     X = rng.standard_normal((33, 50)).astype(dtype)
     samples, x = Dense(X), rng.standard_normal((33, K))
@@ -218,7 +221,7 @@ def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused(monkeypatc
             continue
         on = GroupPenalty(np.ones(6), np.arange(7))
         model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, Tuning())
-        monkeypatch.setattr(group_run, "_conjugate_gradients", lambda *_, step=step: step)
+        monkeypatch.setattr(model, "_step", lambda *_, step=step: step)
         model._newton()
         assert on.value(model.v) <= 2 * on.value(w)
         refused += 1
@@ -236,6 +239,21 @@ def test_costs_choose_the_model(tuned):
         assert not made._gram_pays(1e4), broken
     tuned(gram_cost=0.0, model_cost=0.0)
     assert made._gram_pays(1.0)
+
+
+def test_sweeps_that_took_longer_than_a_gram_matrix_choose_the_model(tuned):
+    _, _, made = set_of(n=40, alike=3.0)
+    made.sweeps(True, 2, (0.0,) * 4)
+    tuned(margin=0.0)  # whatever is predicted
+    sweep, gram = 2 * 40 * 3, 40 * 8 * made._some().size / 2  # of one column
+    assert not made._gram_pays(1.0, int(1.9 * gram / sweep))
+    assert made._gram_pays(1.0, int(np.ceil(2 * gram / sweep)))
+    tuned(margin=0.0, spent=10.0)
+    assert not made._gram_pays(1.0, int(np.ceil(2 * gram / sweep)))
+    _, _, few = set_of(n=11, alike=3.0, a=1e-3)
+    few.sweeps(True, 2, (0.0,) * 4)
+    tuned(margin=0.0)
+    assert not few._gram_pays(1.0, 10**6)
 
 
 def test_few_rows_have_a_model_too(tuned):
@@ -259,7 +277,7 @@ def test_a_round_ends(tuned):
     tuned(models=3, gram_cost=0.0, model_cost=0.0)
     made.solve((0.0, 0.0, 0.0, 0.0), model)
     assert len(calls) == 3
-    tuned(looks=5, look=3, margin=0.0)
+    tuned(looks=5, look=3, margin=0.0, spent=np.inf)
     count, real = [], made.sweeps
     made.sweeps = lambda *a: count.append(a[1]) or real(*a)
     made.solve((0.0, 0.0, 0.0, 0.0), model)

@@ -13,6 +13,8 @@ from apcg.certificate import certify
 from apcg.methods.base import Budget, Target
 from apcg.methods.blocks_plan import BlockAuto
 from apcg.methods.group_run import GroupRun
+from apcg.methods.group_set import GroupSet
+from apcg.methods.group_squares import SquaresRun
 from apcg.methods.working_set import Tuning
 from apcg.points import Point, Start
 
@@ -131,16 +133,17 @@ def test_a_run_goes_on_only_with_its_own_data():
     assert not run.goes_on(p.with_alpha(0.05), run.w + 1.0)
 
 
-@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("K", [1, 3, 4, 6])
 def test_block_sweeps_bring_a_model_to_rest(K):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((30, 10))
-    G, g = A.T @ A, np.ascontiguousarray(A.T @ rng.standard_normal((30, K)))
-    q, v = g.copy(), np.zeros((10, K))
+    G, gs = A.T @ A, np.ascontiguousarray(rng.standard_normal((K, 30)) @ A)
+    q, vs = gs.T.copy(), np.zeros((K, 10))
     starts, a = np.array([0, 3, 4, 10]), np.array([3.0, 1.0, 200.0])
     bend = np.array([np.linalg.eigvalsh(G[i:j, i:j])[-1] for i, j in pairwise(starts)])
-    sweeps, worst = lasso.group_sweeps(G, g, v, starts, bend, a, np.empty(6 * K), 10**5, 0.0, 0.0,
-                                       1e-11, 1.0)  # fmt: skip
+    sweeps, worst = lasso.group_sweeps(G, gs, vs, starts, bend, a, np.empty(6 * K), 10**5, 0.0,
+                                       0.0, 1e-11, 1.0)  # fmt: skip
+    g, v = gs.T, vs.T
     assert sweeps < 10**5
     assert worst <= 1e-11
     assert g == pytest.approx(q - G @ v, abs=1e-9)
@@ -162,3 +165,28 @@ def test_bad_groups():
         ERM(X, y, "squared", pen.GroupLasso(SIZES), positive=True)
     with pytest.raises(ValueError, match="not smooth"):
         ERM(X, np.sign(y), "hinge", pen.GroupLasso(SIZES))
+
+
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_sparse_data_is_solved_as_dense(K, dtype):
+    X, y = data(5, K=K, sparse=True)
+    X = X.astype(dtype)
+    penalty = pen.GroupLasso(SIZES) if K == 1 else "group"
+    p = ERM(X, y, "squared", penalty, 0.1, intercept=True)
+    rng = np.random.default_rng(0)
+    run = GroupSet().start(p, Start(), Target(1e-8), rng)
+    assert isinstance(run, SquaresRun)
+    for smaller in ({"few_rows": 49}, {"dense_room": 50 * 60 - 1}):
+        other = GroupSet(Tuning(**smaller)).start(p, Start(), Target(1e-8), rng)
+        assert type(other) is GroupRun
+    run.advance(Budget(1000))
+    assert run.goes_on(p.with_alpha(0.05))
+    assert not run.goes_on(ERM(X.toarray(), y, "squared", penalty, 0.05, intercept=True))
+    alphas = np.geomspace(1.0, 0.01, 5)
+    for alpha, r in zip(alphas, path(p, alphas, tol=1e-9), strict=True):
+        q = ERM(X.toarray(), y, "squared", penalty, alpha, intercept=True)
+        assert r.converged
+        assert r.primal == pytest.approx(solve(q, tol=1e-9).primal, rel=3e-9)
+        assert r.primal == pytest.approx(p.with_alpha(alpha).primal(r.w, r.intercept), rel=1e-12)
+        assert r.dual == pytest.approx(p.with_alpha(alpha).dual(r.x), rel=1e-12)

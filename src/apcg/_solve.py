@@ -167,7 +167,7 @@ def _solution(
         trace=trace,
         method=method.name,
         side=outcome.best.side,
-        mu=float(trace["mu"][-1]) if len(trace) else float(getattr(stepping, "mu", math.nan)),
+        mu=float(trace.last("mu")) if len(trace) else float(getattr(stepping, "mu", math.nan)),
         intercept=final.b,
     )
 

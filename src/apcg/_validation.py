@@ -19,6 +19,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+_DOUBLE = np.dtype(np.float64)
 
 
 def is_sparse(x: Any) -> bool:
@@ -28,6 +29,8 @@ def is_sparse(x: Any) -> bool:
 
 def to_array(x: Any, name: str) -> NDArray[Any]:
     """A real NumPy array, float32 if it is that already and float64 otherwise."""
+    if type(x) is np.ndarray and x.dtype is _DOUBLE:  # nothing to look at
+        return x
     if is_sparse(x):
         raise TypeError(
             f"{name} must be a dense array, got a sparse one; use {name}.toarray().ravel()."
@@ -117,8 +120,9 @@ def number(
     hint: str = "",
 ) -> float:
     """A real number in [low, high] (or in (low, high]), not NaN. `hint` ends the error."""
-    if isinstance(value, bool | np.complexfloating | np.timedelta64) or not isinstance(
-        value, numbers.Real | np.number
+    if not isinstance(value, float) and (
+        isinstance(value, bool | np.complexfloating | np.timedelta64)
+        or not isinstance(value, numbers.Real | np.number)
     ):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
     try:

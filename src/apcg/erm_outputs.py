@@ -30,14 +30,14 @@ from .weights import divisor, normalised
 
 def has_outputs(y: Any, loss: Any) -> bool:
     """Whether labels and loss are those of a problem with K outputs."""
-    if isinstance(loss, OutputsLoss) or (
-        isinstance(loss, str) and loss in losses.names_of_classes()
-    ):
-        return True
     shape = getattr(y, "shape", None)
     if shape is None and isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple):
         shape = (len(y), len(y[0]))
-    return shape is not None and len(shape) == 2 and shape[1] > 1
+    if shape is not None and len(shape) == 2 and shape[1] > 1:
+        return True
+    return isinstance(loss, OutputsLoss) or (
+        isinstance(loss, str) and loss in losses.names_of_classes()
+    )
 
 
 def class_for(cls: type[ERM], y: Any, loss: Any) -> type[ERM]:

@@ -15,6 +15,7 @@ from ._validation import Matrix, Vector
 from .loss_outputs import SIMPLEX, SOFTMAX, Columns
 from .weights import divisor
 
+_EPS = float(np.finfo(float).eps)
 #: Steps of Newton's method for the best intercepts.
 STEPS = 50
 #: A step that promises less than this part of the loss is the last.
@@ -23,8 +24,9 @@ NEAR = 1e-10
 
 def imbalance(x: Matrix) -> float:
     """The largest |sum_i x_ik| over what rounding can make of it; at most 1 if all are zero."""
-    room = 64 * np.finfo(float).eps * float(np.abs(x).sum(axis=0).max(initial=0.0))
-    return float(np.abs(x.sum(axis=0)).max()) / room if room > 0 else 0.0
+    ones = np.ones(len(x))  # a product by BLAS takes a third of the time of a sum over rows
+    room = 64 * _EPS * float((ones @ np.abs(x)).max(initial=0.0))
+    return float(np.abs(ones @ x).max()) / room if room > 0 else 0.0
 
 
 def best(loss: Any, y: Any, weights: Vector, z: Matrix, guess: Vector) -> Vector:

@@ -119,7 +119,7 @@ class Outcome:
     @property
     def seconds(self) -> float:
         """Of wall time, at the last look."""
-        return float(self.trace["seconds"][-1]) if len(self.trace) else 0.0
+        return float(self.trace.last("seconds")) if len(self.trace) else 0.0
 
 
 def run(

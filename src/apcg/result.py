@@ -109,6 +109,10 @@ class Trace:
         place = self._names.index(name)
         return np.array([row[place] for row in self._rows])
 
+    def last(self, name: str) -> Any:
+        """The last entry of a column."""
+        return self._rows[-1][self._names.index(name)]
+
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):
             raise AttributeError(name)

@@ -241,12 +241,36 @@ APCG_CLONES static ptrdiff_t apcg_gram_path(const double *G, ptrdiff_t size, con
     return count;
 }
 
-/* Sweeps over blocks of rows of w (size x outputs), with a_q times the norm of block q as penalty:
+/* g_k -= by_k row, for K rows g_k of `size` numbers: four at a time, so that `row` is read once for
+ * these. */
+static inline __attribute__((always_inline)) void apcg_take_off(const double *restrict row, ptrdiff_t size, const double *by,
+                               ptrdiff_t apart, ptrdiff_t outputs, double *restrict g) {
+    ptrdiff_t k = 0;
+    for (; k + 4 <= outputs; k += 4) {
+        const double b0 = by[k * apart], b1 = by[(k + 1) * apart];
+        const double b2 = by[(k + 2) * apart], b3 = by[(k + 3) * apart];
+        double *restrict g0 = g + k * size, *restrict g1 = g0 + size;
+        double *restrict g2 = g1 + size, *restrict g3 = g2 + size;
+        for (ptrdiff_t i = 0; i < size; i++) {
+            g0[i] -= b0 * row[i];
+            g1[i] -= b1 * row[i];
+            g2[i] -= b2 * row[i];
+            g3[i] -= b3 * row[i];
+        }
+    }
+    for (; k < outputs; k++) {
+        const double b = by[k * apart];
+        double *restrict to = g + k * size;
+        for (ptrdiff_t i = 0; i < size; i++) to[i] -= b * row[i];
+    }
+}
+
+/* Sweeps over blocks of columns of w (outputs x size), with a_q times the norm of block q as penalty:
  *
- *     minimize (1/2) <w, G w> - <q, w> + sum_q a_q |w_q|
+ *     minimize (1/2) <w, w G> - <q, w> + sum_q a_q |w_q|
  *
- * Block q is the rows from start[q] to start[q + 1]. A step on it is a prox step with the largest
- * eigenvalue `bend` of its part of G, which is exact for a block of one row. It ends as
+ * Block q is the columns from start[q] to start[q + 1]. A step on it is a prox step with the largest
+ * eigenvalue `bend` of its part of G, which is exact for a block of one column. It ends as
  * apcg_gram_sweeps does. `step` has room for the largest block. */
 APCG_CLONES static ptrdiff_t apcg_group_sweeps(const double *G, ptrdiff_t size, ptrdiff_t outputs,
                                                const ptrdiff_t *start, ptrdiff_t blocks,
@@ -261,36 +285,33 @@ APCG_CLONES static ptrdiff_t apcg_group_sweeps(const double *G, ptrdiff_t size, 
         *worst = 0.0;
         sweep++;
         for (ptrdiff_t q = 0; q < blocks; q++) {
-            const ptrdiff_t first = start[q] * outputs, count = start[q + 1] * outputs - first;
+            const ptrdiff_t first = start[q], count = start[q + 1] - first;
             double square = 0.0, moved = 0.0, after = 0.0;
             if (!(bend[q] > 0.0)) continue;
-            for (ptrdiff_t i = 0; i < count; i++) {
-                step[i] = w[first + i] + g[first + i] / bend[q];
-                square += step[i] * step[i];
-            }
-            const double norm = sqrt(square), share = a[q] / bend[q];
-            const double keep = norm > share ? 1.0 - share / norm : 0.0;
-            for (ptrdiff_t i = 0; i < count; i++) {
-                const double new = keep * step[i];
-                step[i] = new - w[first + i];
-                w[first + i] = new;
-                moved += step[i] * step[i];
-                after += new * new;
-            }
+            const double inverse = 1.0 / bend[q], share = a[q] * inverse;
+            for (ptrdiff_t k = 0; k < outputs; k++)
+                for (ptrdiff_t i = 0; i < count; i++) {
+                    const ptrdiff_t at = k * size + first + i;
+                    const double to = w[at] + g[at] * inverse;
+                    step[k * count + i] = to;
+                    square += to * to;
+                }
+            const double keep = square > share * share ? 1.0 - share / sqrt(square) : 0.0;
+            for (ptrdiff_t k = 0; k < outputs; k++)
+                for (ptrdiff_t i = 0; i < count; i++) {
+                    const ptrdiff_t at = k * size + first + i;
+                    const double new = keep * step[k * count + i], by = new - w[at];
+                    step[k * count + i] = by;
+                    w[at] = new;
+                    moved += by * by;
+                    after += new * new;
+                }
             total += a[q] * sqrt(after);
             if (moved == 0.0) continue;
             const double far = sqrt(moved) * bend[q] / (a[q] > 0.0 ? a[q] : 1.0);
             *worst = far > *worst ? far : *worst;
-            for (ptrdiff_t j = start[q]; j < start[q + 1]; j++) {
-                const double *restrict row = G + j * size;
-                const double *restrict by = step + (j - start[q]) * outputs;
-                if (outputs == 1) {
-                    for (ptrdiff_t i = 0; i < size; i++) g[i] -= by[0] * row[i];
-                    continue;
-                }
-                for (ptrdiff_t i = 0; i < size; i++)
-                    for (ptrdiff_t k = 0; k < outputs; k++) g[i * outputs + k] -= by[k] * row[i];
-            }
+            for (ptrdiff_t i = 0; i < count; i++)
+                apcg_take_off(G + (first + i) * size, size, step + i, count, outputs, g);
         }
         const double left = *worst * total;
         if ((*worst <= target && left <= enough) || (*worst <= fine && left <= least)) break;

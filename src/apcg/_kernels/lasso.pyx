@@ -95,17 +95,17 @@ def group_sweeps(const double[:, ::1] G, double[:, ::1] g, double[:, ::1] w,
                  const Py_ssize_t[::1] start, const double[::1] bend, const double[::1] a,
                  double[::1] room, Py_ssize_t most, double target, double enough, double fine,
                  double least):
-    """Up to `most` sweeps over blocks of rows of w: how many there were, and the greatest violation.
+    """Up to `most` sweeps over blocks of columns of w: how many there were, and the worst violation.
 
-    The violation of a block is relative to its a. `bend` is the largest eigenvalue of its part of
+    w and g have a row for each output. The violation of a block is relative to its a. `bend` is the largest eigenvalue of its part of
     G, and `room` is as long as the largest block. They end as those of `gram_sweeps`.
     """
     cdef double worst = 0.0
     cdef Py_ssize_t done
-    if w.shape[0] == 0:
+    if w.shape[1] == 0:
         return 0, 0.0
     with nogil:
-        done = apcg_group_sweeps(&G[0, 0], w.shape[0], w.shape[1], &start[0], bend.shape[0],
+        done = apcg_group_sweeps(&G[0, 0], w.shape[1], w.shape[0], &start[0], bend.shape[0],
                                  &bend[0], &a[0], &g[0, 0], &w[0, 0], &room[0], most, target,
                                  enough, fine, least, &worst)
     return done, worst

@@ -26,6 +26,7 @@ def largest(
     room: _Vector,
     out: _Vector,
 ) -> None: ...
+def largest_of(G: _Matrix, start: _Index, room: _Vector, out: _Vector) -> None: ...
 def sweeps(
     X: _Panels,
     G: _Vector,

@@ -125,6 +125,19 @@ def largest(const double[::1] G, const Py_ssize_t[::1] panel, const Py_ssize_t[:
                                       size, &room[0])
 
 
+def largest_of(const double[:, ::1] G, const Py_ssize_t[::1] start, double[::1] room,
+               double[::1] out):
+    """out_q = a bound of the largest eigenvalue of G[i:j, i:j], i and j being start[q] and the next.
+
+    `room` has two matrices of the largest size.
+    """
+    cdef Py_ssize_t q
+    with nogil:
+        for q in range(out.shape[0]):
+            out[q] = apcg_largest(&G[start[q], start[q]], start[q + 1] - start[q], G.shape[1],
+                                  &room[0])
+
+
 def sweeps(const double[:, :, ::1] X, const double[::1] G, const Py_ssize_t[::1] panel,
            const Py_ssize_t[::1] group, const Py_ssize_t[::1] at, const Py_ssize_t[::1] start,
            const double[::1] bend, const double[::1] a, double scale, double[:, ::1] R,

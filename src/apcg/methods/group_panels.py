@@ -46,14 +46,30 @@ class PanelTuning:
     model_sweeps: int = 100
     #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
     margin: float = 0.7
+    #: or if the sweeps since the last one took so many times as long. 300 x 300 of rank 10 and
+    #: noise, 6 outputs, /30 and /100 to 1e-3 take 0.47 and 0.37 of the time without it. With 1
+    #: 2,000 x 200 columns alike at /30 take 1.4, and with 2 0.97
+    spent: float = 2.0
     #: with so many rows a column there are no stages; 4 was slower on random and low rank data
     #: (300 x 300, 6 outputs, /100 to 1e-3) and faster on columns alike (3,000 x 100)
     tall_at: float = 1.0
+    #: the Gram matrix of a set is made at once if it costs no more than so many sweeps, where there
+    #: are no stages. With 8 1,000 x 100 random columns, 4 outputs, at /30 take 1.2 times as long,
+    #: and columns alike at /100 half as long
+    first_sweeps: float = 6.0
+    #: a first set of more than this part of all groups has all of them, where there are no stages:
+    #: of 200 random columns at lambda_max/30 195 violate at zero, and 3 more later
+    most: float = 0.75
     #: a set grows by up to this share of all columns, if so many violate and there are stages
     share: float = 0.1
 
 
 TUNING = PanelTuning()
+
+
+def gram_first(rows: int, columns: int, K: int) -> bool:
+    """Whether a Gram matrix takes less time than a few sweeps over panels."""
+    return 0.5 * rows * columns**2 <= TUNING.first_sweeps * 2 * rows * columns * K
 
 
 @dataclass(frozen=True)
@@ -119,15 +135,28 @@ class Source:
     root: Vector
     scale: float
 
+    def columns(self, numbers: Index) -> Matrix:
+        """Some columns, side by side; X itself if that is all there is to it."""
+        every = numbers.size == self.X.shape[1] and bool((numbers[1:] > numbers[:-1]).all())
+        X = self.X if every else self.X[:, numbers]
+        X = X if X.dtype == np.float64 else X.astype(np.float64)
+        if self.mean.size:
+            X = X - self.mean[numbers]
+        return np.asarray(X * self.root[:, None] if self.root.size else X)
+
 
 class Panels:
-    """The groups of a working set: their columns, W and sweeps. `R` is changed in place."""
+    """The groups of a working set: their columns, W and sweeps."""
 
     def __init__(
         self, source: Source, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
     ) -> None:
         """Group q has the next sizes[q] of `columns`; W has a row for each of these."""
-        self._source, self._scale, self.a, self.R = source, source.scale, a, R
+        self._source, self._scale, self.a = source, source.scale, a
+        K = R.shape[1]
+        #: what is left of the targets, with zeros up to a multiple of four for the kernels
+        self.R = np.zeros((len(R), K if K == 1 else -(-K // 4) * 4))
+        self.R[:, :K] = R
         self._sizes = sizes
         self.layout, self.X, self._grams = self._made(columns, sizes)
         self._place(W)
@@ -189,7 +218,7 @@ class Panels:
         `model(G, g, W, starts, bend, a, wanted)` gives the new W.
         """
         t = TUNING
-        most, whole, models, failed = t.look, True, 0, False
+        most, whole, models, failed, done = t.look, True, 0, False, 0
         for _ in range(t.looks):
             far = self.sweeps(whole, most, wanted)
             if far.size < most or far[-1] == 0:
@@ -198,13 +227,14 @@ class Panels:
             left = self._sweeps_left(far, wanted)
             if left <= 0:
                 return
-            if failed or not self._gram_pays(left):
-                most = int(min(max(left, 2), 4 * t.look))
+            done += far.size
+            if failed or not self._gram_pays(left, done):
+                most = int(min(max(left, 2), 4 * t.look, max(self._worth() - done, 2)))
                 continue
             if models == t.models:
                 return
             models, failed = models + 1, not self._by_gram(wanted, model)
-            most, whole = t.look, True
+            most, whole, done = t.look, True, 0
 
     def _sweeps_left(self, far: Vector, wanted: tuple[float, float, float, float]) -> float:
         """How many more sweeps, at the rate of the last ones."""
@@ -226,14 +256,27 @@ class Panels:
         kept = np.repeat(self._alive.astype(bool), np.diff(self.layout.panel))
         return np.flatnonzero(kept)
 
-    def _gram_pays(self, left: float) -> bool:
+    def _worth(self) -> float:
+        """The sweeps that take as long as a Gram matrix; with few rows that is not looked at."""
+        size = _WIDTH * self._some().size
+        if size > 2 * self.X.shape[1]:
+            return math.inf
+        return float(TUNING.spent * TUNING.gram_cost * 0.25 * size / self.W.shape[1])
+
+    def _gram_pays(self, left: float, done: int = 0) -> bool:
+        """Whether a Gram matrix is predicted to take less time, or so many sweeps took as long.
+
+        The rate is that of the first sweeps, and later ones are often slower.
+        """
         t, n, K = TUNING, self.X.shape[1], self.W.shape[1]
         size = _WIDTH * self._some().size
         made = self._gram is not None and np.array_equal(self._gram[0], self._some())
         once = 0.0 if made else t.gram_cost * 0.5 * n * size * size
-        left = min(left, 1e4)
+        if done >= self._worth():
+            return True
+        left, sweep = min(left, 1e4), 2.0 * n * size * K
         by_gram = once + t.model_cost * min(left, t.model_sweeps) * size * size * K
-        return bool(by_gram < t.margin * left * 2 * n * size * K)
+        return bool(by_gram < t.margin * left * sweep)
 
     def value(self) -> float:
         """scale |R|^2/2 + sum_q a_q |W_q|"""

@@ -17,11 +17,14 @@ from ..data.linear_map import Dense
 FEW_OUTPUTS = range(3, 7)
 #: The same of X W if at most one row of W in so many is not zero, as in `Dense.tdot`.
 FEW_ROWS = 16
+#: X of at most so many numbers goes to BLAS at once: calls cost more than products there.
+FEW_NUMBERS = 20_000
 
 
 def columns_times(samples: Dense, x: Any) -> Any:
     """X'x, where x has a column for each output or is a vector."""
-    if x.ndim == 1 or x.shape[1] not in FEW_OUTPUTS or samples.stored.dtype != np.float64:
+    few = x.ndim == 2 and x.shape[1] in FEW_OUTPUTS and samples.data.size > FEW_NUMBERS
+    if not few or samples.data.dtype != np.float64:
         return samples.dot(x)
     K = x.shape[1]
     if x.strides[1] != x.itemsize or x.strides[0] < x.itemsize * K:
@@ -33,7 +36,7 @@ def columns_times(samples: Dense, x: Any) -> Any:
 
 def rows_times(samples: Dense, W: Any) -> Any:
     """X W, by the rows of W that are not zero."""
-    if W.ndim == 1 or samples.stored.dtype != np.float64:
+    if W.ndim == 1 or samples.data.dtype != np.float64 or samples.data.size <= FEW_NUMBERS:
         return samples.tdot(W)
     some, K = np.flatnonzero(W.any(axis=1)), W.shape[1]
     if K not in FEW_OUTPUTS and FEW_ROWS * some.size > W.shape[0]:

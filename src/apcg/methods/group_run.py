@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import lasso
 from .._validation import Index, Matrix, Vector
 from ..certificate import certify_given
 from ..data.linear_map import Sparse
@@ -27,50 +26,11 @@ from ..erm import ERM
 from ..points import Certificate, Point, Start
 from ..regulariser_groups import GroupNorms
 from .base import Target
+from .group_model import GroupModel, GroupPenalty
 from .working_set.blocks import Copied, Sliced
 from .working_set.fit import Losses
 from .working_set.run import SparseRun
 from .working_set.tuning import Tuning
-
-#: conjugate gradients on the groups that are not zero, at most, and the share of the residual left
-_GRADIENTS, _RESIDUAL = 50, 1e-3
-
-
-class GroupPenalty:
-    """alpha g on some groups, whose rows follow one another; W has a column for each output."""
-
-    bounded = ridged = False
-
-    def __init__(self, a: Vector, starts: Index) -> None:
-        self.a, self.starts = a, starts
-
-    @classmethod
-    def of(cls, problem: ERM) -> GroupPenalty:
-        """Of all groups, in the order of `members`."""
-        g: Any = problem.g
-        if isinstance(g, GroupNorms):
-            return cls(problem.alpha * g.a, g.starts)
-        each = np.full(problem.d, problem.alpha * g.a)
-        return cls(each, np.arange(problem.d + 1, dtype=np.intp))
-
-    def norms(self, w: Matrix) -> Vector:
-        """Of each group."""
-        squares = np.einsum("jk,jk->j", w, w) if w.ndim == 2 else w * w
-        if self.starts.size == squares.size + 1:  # groups of one row
-            return np.sqrt(squares)
-        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]))
-
-    def value(self, w: Matrix) -> float:
-        """sum_q a_q |w_q|"""
-        return float(self.a @ self.norms(w))
-
-    def times(self, theta: float) -> GroupPenalty:
-        """The same with theta a in the place of a."""
-        return self if theta == 1 else GroupPenalty(theta * self.a, self.starts)
-
-    def most(self, slope: Matrix) -> float:
-        """The least theta at which w = 0 is at rest."""
-        return float(np.max(self.norms(slope) / self.a, initial=0.0))
 
 
 class GroupRun(SparseRun):
@@ -84,12 +44,12 @@ class GroupRun(SparseRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         g, self._K = problem.g, problem.K
         self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
+        self._chosen = np.empty(0, np.intp)
         super().__init__(problem, at, target, tuning)
         self._tall = problem.n_samples >= self.tall_at * problem.d
         if self._tall:
             self.theta = 1.0
         self._block: Any = None
-        self._chosen = np.empty(0, np.intp)
         self._columns = problem.samples.stored.tocsc() if self._sparse else None
 
     @property
@@ -119,6 +79,8 @@ class GroupRun(SparseRun):
 
     def _own(self, w: Any) -> Any:
         """w by feature."""
+        if self._K > 1:  # groups are rows
+            return w.copy()
         made = np.empty_like(w)
         made[self._members] = w
         return made
@@ -270,96 +232,3 @@ class GroupRun(SparseRun):
         if self.losses.constant:
             return t.exact * first, max(t.inner * gap, least), fine, least
         return t.forcing * first, math.inf, fine, least
-
-
-class GroupModel:
-    """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <slope, v - w> + sum_q a_q |v_q|."""
-
-    def __init__(
-        self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: Tuning,
-        bend: Vector | None = None,
-    ) -> None:  # fmt: skip
-        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
-        size = w.shape[0]
-        self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
-        self.g = np.array(slope.reshape(size, -1), order="C")
-        self.v = np.array(w.reshape(size, -1), order="C")
-        sizes = np.diff(on.starts)
-        if bend is not None:
-            self._bend = bend
-        elif sizes.max() == 1:
-            self._bend = self.G.diagonal().copy()
-        else:
-            parts = zip(on.starts[:-1], on.starts[1:], strict=True)
-            self._bend = np.array([np.linalg.eigvalsh(self.G[i:j, i:j])[-1] for i, j in parts])
-        self._bend = np.maximum(self._bend, 0.0) * (1 + 1e-12)
-        self._room = np.empty(int(sizes.max()) * self.v.shape[1])
-
-    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
-        """As in `gram`, with violations relative to a_q."""
-        t = self._tuning
-        for _ in range(t.turns):
-            sweeps, worst = lasso.group_sweeps(
-                self.G, self.g, self.v, self._on.starts, self._bend, self._on.a, self._room,
-                t.sweeps, target, enough, fine, least,
-            )  # fmt: skip
-            if sweeps < t.sweeps or worst == 0:
-                return
-            for _ in range(t.newtons):
-                if not self._newton():
-                    break
-
-    def _newton(self) -> bool:
-        """A Newton step where the penalty is smooth, by conjugate gradients; whether it was cut."""
-        norms = self._on.norms(self.v)
-        sizes = np.diff(self._on.starts)
-        S = np.flatnonzero(np.repeat(norms > 0, sizes))
-        if not S.size:
-            return False
-        q = np.repeat(np.arange(norms.size), sizes)[S]
-        heads = np.flatnonzero(np.concatenate([[True], q[1:] != q[:-1]]))
-        unit = self.v[S] / norms[q][:, None]
-        pull = self.g[S] - self._on.a[q][:, None] * unit
-        bend, G = (self._on.a[q] / norms[q])[:, None], self.G[np.ix_(S, S)]
-        within = np.repeat(np.arange(heads.size), np.diff(np.append(heads, S.size)))
-
-        def across(p: Matrix) -> Matrix:
-            along = np.add.reduceat(np.einsum("jk,jk->j", unit, p), heads)[within]
-            return np.asarray(G @ p + bend * (p - along[:, None] * unit))
-
-        step = _conjugate_gradients(across, pull, G.diagonal()[:, None] + bend)
-        change, before = G @ step, float(self._on.a @ norms)
-        # of a long step where G is singular, rounding made curve negative, and P 1e20
-        slope, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
-        t = 1.0
-        for _ in range(6):
-            new = self.v.copy()
-            new[S] += t * step
-            if 0.5 * t * t * curve - t * slope + self._on.value(new) < before:
-                self.v = new
-                self.g -= t * (self.G[:, S] @ step)
-                return t < 1
-            t *= 0.5
-        return False
-
-
-def _conjugate_gradients(across: Any, pull: Matrix, scale: Matrix) -> Matrix:
-    """The solution of across(step) = pull, preconditioned by `scale`."""
-    step, left = np.zeros_like(pull), pull.copy()
-    ready = left / scale
-    way, size = ready.copy(), float(np.sum(left * ready))
-    first = size
-    for _ in range(_GRADIENTS):
-        if not size > _RESIDUAL**2 * first:
-            break
-        ahead = across(way)
-        bend = float(np.sum(way * ahead))
-        if not bend > 0:
-            break
-        t = size / bend
-        step += t * way
-        left -= t * ahead
-        ready = left / scale
-        size, before = float(np.sum(left * ready)), size
-        way = ready + (size / before) * way
-    return step

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..._validation import Index, Matrix, Vector
 from ...erm import ERM
-from ..group_run import GroupPenalty, GroupRun
+from ..group_model import GroupPenalty
+from ..group_run import GroupRun
 from .entries import Entries
 from .run import ClassRun
 
