@@ -16,11 +16,12 @@ from ...points import Start
 from ..base import Budget, Target
 from .blocks import All, Copied
 from .gram import GramModel
-from .run import NEAR, SparseRun
+from .dense import DenseRun
+from .run import NEAR
 from .tuning import Tuning
 
 
-class TallRun(SparseRun):
+class TallRun(DenseRun):
     """A round: a model on all columns, or on those that may move, and a step."""
 
     def __init__(
@@ -66,7 +67,7 @@ class TallRun(SparseRun):
         self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor
         self.cost += run.cost * size / p.n_samples
 
-    def round(self, gap: float, value: float) -> bool:
+    def matrix_round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
         if not constant and (gap > tuning.kept[self._whole] * self._last or not self._serves()):
             self._kept = None
@@ -116,6 +117,10 @@ class TallRun(SparseRun):
             near: Index = np.flatnonzero(
                 (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
             )
+            narrow = self.narrow_gram(near) if near.size else None
+            if narrow is not None:
+                self._W = near
+                return narrow
             if 0 < near.size <= self.tuning.moving * p.d:
                 self._W, block = near, Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
