@@ -26,7 +26,9 @@ typedef struct {
     const float *label, *s;
     float *z, *old, *u, *bend;
     float floor;                      /* the least curvature, as part of s */
+    int squared;                      /* the loss is (z - y)^2/2: bend stays, and z is not kept */
     int intercept;
+    double *h;                        /* squared: curvatures of columns, below 0 if not known */
     double b, old_b;
 } apcg_strip;
 
@@ -100,6 +102,26 @@ APCG_CLONES static void apcg_strip_look(const apcg_strip *rows, const float *col
     }
 }
 
+/* The slope alone. */
+APCG_CLONES static double apcg_strip_dot(const apcg_strip *rows, const float *column) {
+    double total = 0.0;
+    for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
+        const ptrdiff_t size = rows->n - start < APCG_STRIP ? rows->n - start : APCG_STRIP;
+        const float *restrict x = column + start, *restrict u = rows->u + start;
+        float lane[APCG_LANES] = {0.0f};
+        for (ptrdiff_t i = 0; i < size; i += APCG_LANES)
+            for (int l = 0; l < APCG_LANES; l++) lane[l] += x[i + l] * u[i + l];
+        total += apcg_lanes(lane);
+    }
+    return total;
+}
+
+APCG_CLONES static void apcg_strip_slide(apcg_strip *rows, const float *column, double by) {
+    const float step = (float)by, *restrict x = column, *restrict bend = rows->bend;
+    float *restrict u = rows->u;
+    for (ptrdiff_t i = 0; i < rows->n; i++) u[i] -= step * x[i] * bend[i];
+}
+
 APCG_CLONES static void apcg_strip_move(apcg_strip *rows, const float *column, double by) {
     const float step = (float)by, *restrict x = column, *restrict bend = rows->bend;
     float *restrict z = rows->z, *restrict u = rows->u;
@@ -127,10 +149,9 @@ APCG_CLONES static void apcg_strip_balance(apcg_strip *rows) {
     if (!(h > 0.0)) return;
     const float step = (float)(slope / h);
     rows->b += step;
-    for (ptrdiff_t i = 0; i < rows->n; i++) {
-        rows->z[i] += step;
-        rows->u[i] -= step * rows->bend[i];
-    }
+    for (ptrdiff_t i = 0; i < rows->n; i++) rows->u[i] -= step * rows->bend[i];
+    if (rows->squared) return;
+    for (ptrdiff_t i = 0; i < rows->n; i++) rows->z[i] += step;
 }
 
 APCG_CLONES static void apcg_strip_back(apcg_strip *rows, float keep) {
@@ -163,7 +184,7 @@ static double apcg_moves_slope(const apcg_moves *moves, const double *w, const a
 static ptrdiff_t apcg_strip_settle(apcg_strip *rows, apcg_moves *moves, double *w,
                                    const apcg_penalty *p) {
     ptrdiff_t cuts = 0;
-    for (;;) {
+    while (!rows->squared) {
         const double rise = apcg_strip_refresh(rows) + apcg_moves_slope(moves, w, p);
         if (rise <= moves->gain || cuts == 8) break;
         const float keep = ++cuts < 8 ? 0.5f : 0.0f;
@@ -178,7 +199,7 @@ static ptrdiff_t apcg_strip_settle(apcg_strip *rows, apcg_moves *moves, double *
 }
 
 static void apcg_strip_begin(apcg_strip *rows) {
-    memcpy(rows->old, rows->z, (size_t)rows->n * sizeof(float));
+    if (!rows->squared) memcpy(rows->old, rows->z, (size_t)rows->n * sizeof(float));
     rows->old_b = rows->b;
     if (rows->intercept) apcg_strip_balance(rows);
 }
@@ -199,7 +220,13 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
         const ptrdiff_t j = columns[k];
         const float *column = X + j * rows->n;
         double slope, h;
-        apcg_strip_look(rows, column, &slope, &h);
+        if (rows->squared && rows->h[j] >= 0.0) {
+            slope = apcg_strip_dot(rows, column);
+            h = rows->h[j];
+        } else {
+            apcg_strip_look(rows, column, &slope, &h);
+            if (rows->squared) rows->h[j] = h;
+        }
         const double new = apcg_best(w[j], slope, h, j, p), move = new - w[j];
         if (move == 0.0) continue;
         const double bend = h + p->b[j & p->mask[1]], far = (move < 0.0 ? -move : move) * bend;
@@ -208,7 +235,10 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
         moves.from[moves.count++] = w[j];
         moves.gain += move * move * bend;
         w[j] = new;
-        apcg_strip_move(rows, column, move);
+        if (rows->squared)
+            apcg_strip_slide(rows, column, move);
+        else
+            apcg_strip_move(rows, column, move);
         if (moves.count == APCG_MOVES) {
             cuts += apcg_strip_settle(rows, &moves, w, p);
             apcg_strip_begin(rows);

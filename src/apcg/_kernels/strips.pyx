@@ -17,7 +17,9 @@ cdef extern from "strips.h" nogil:
         float *u
         float *bend
         float floor
+        int squared
         int intercept
+        double *h
         double b, old_b
     double apcg_strip_refresh(apcg_strip *rows)
     Py_ssize_t apcg_strip_sweep(apcg_strip *rows, const float *X, const Py_ssize_t *columns,
@@ -44,7 +46,8 @@ def pack(const value_t[:, ::1] X, float[:, ::1] out):
 def sweeps(const float[:, ::1] X, const float[::1] labels, const float[::1] weights,
            const Py_ssize_t[::1] columns, const double[::1] a, const double[::1] b,
            const double[::1] lower, const double[::1] upper, double floor, Py_ssize_t most,
-           double target, bint intercept, double[::1] w, double[::1] shift, float[:, ::1] room):
+           double target, bint squared, bint intercept, double[::1] h,
+           double[::1] w, double[::1] shift, float[:, ::1] room):
     """Up to `most` sweeps over some columns for the logistic loss; gives how many, how often steps were cut, and the
     greatest violation that the last one met. They end when that is at most `target`.
 
@@ -58,9 +61,10 @@ def sweeps(const float[:, ::1] X, const float[::1] labels, const float[::1] weig
     if columns.shape[0] == 0 or X.shape[1] == 0:
         return 0, 0, 0.0
     rows = apcg_strip(X.shape[1], &labels[0], &weights[0], &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0],
-                      0.25 * floor, intercept, shift[0], shift[0])
+                      0.25 * floor, squared, intercept, &h[0], shift[0], shift[0])
     with nogil:
-        apcg_strip_refresh(&rows)
+        if not squared:
+            apcg_strip_refresh(&rows)
         while done < most:
             cuts += apcg_strip_sweep(&rows, &X[0, 0], &columns[0], columns.shape[0], &w[0], &p, &worst)
             done += 1

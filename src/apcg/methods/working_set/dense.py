@@ -11,7 +11,7 @@ import numpy as np
 from ..._validation import Index, Mask, Matrix, Vector
 from ...data.linear_map import Dense
 from ...erm import ERM
-from ...losses import Logistic
+from ...losses import Logistic, Squared
 from ...points import Start
 from .. import costs
 from ..base import Target
@@ -21,6 +21,7 @@ from .tuning import Tuning
 
 DEBUG = bool(os.environ.get("DBG"))
 OFF = bool(os.environ.get("OFF"))
+SW = {"tall": 2.0, "stage": 1, "n": 1.0, "m": 4}
 
 
 class DenseRun(SparseRun):
@@ -30,10 +31,12 @@ class DenseRun(SparseRun):
         super().__init__(problem, at, target, tuning)
         self.strips: Strips | None = None
         self._sweeping = not OFF and (
-            isinstance(problem.samples, Dense) and type(problem.loss) is Logistic
-            and problem.n_samples >= problem.d >= 20
+            isinstance(problem.samples, Dense) and (type(problem.loss) is Logistic or type(problem.loss) is Squared)
+            and problem.n_samples >= SW['n'] * problem.d >= 20 * SW['n']
         )
-        self._swept, self._grams = (math.inf, math.inf, 0.0), 8
+        if self._sweeping and problem.n_samples >= 2 * problem.d or not SW['stage']:
+            self.theta = 1.0
+        self._swept, self.grams = (math.inf, math.inf, 0.0), 8
 
     def round(self, gap: float, value: float) -> bool:
         if DEBUG:
@@ -61,7 +64,7 @@ class DenseRun(SparseRun):
             return bool(rate < math.inf and value < last)
         p, tuning = self.problem, self.tuning
         k = max(1, int(np.count_nonzero(self._near())))
-        sweep = 0.3 * k * p.n_samples * 4 + 0.2 * p.n_samples * p.d
+        sweep = (0.15 if self.losses.constant else 0.3) * k * p.n_samples * 4 + 0.2 * p.n_samples * p.d
         gram = 0.0095 * k * k * p.n_samples
         fall = -math.log(rate)
         left = 2 * math.log(max(gap / (self._tol * abs(value)), 1.0)) / fall
@@ -79,9 +82,9 @@ class DenseRun(SparseRun):
 
     def narrow_gram(self, W: Index) -> tuple[Matrix, Vector | None] | None:
         """The Gram matrix of the columns W in float32, unless that was done too often."""
-        if self.strips is None or self._grams == 0:
+        if self.strips is None or self.grams == 0:
             return None
-        self._grams -= 1
+        self.grams -= 1
         self.cost += 0.25 * W.size**2 / self.problem.d
         return self.strips.gram(W, self.bend(), self.problem.intercept)
 
@@ -92,7 +95,7 @@ class DenseRun(SparseRun):
             self.cost += 1
         penalty, w, before = self.penalty.times(self.theta), self.w.copy(), (self.w, self.b, self.seen_at, self.slope)
         W = np.flatnonzero(self._near())
-        b, done, cuts, worst = self.strips.sweep(W, w, self.b, self.at.z, penalty, self.floor, 4, 0.0)
+        b, done, cuts, worst = self.strips.sweep(W, w, self.b, self.at, penalty, self.floor, SW['m'], 0.0)
         if DEBUG:
             print(f"      sweeps {done} over {W.size} cuts {cuts} worst {worst:.2e}")
         self.cost += done * W.size / w.size

@@ -15,6 +15,8 @@ import numpy as np
 from ..._kernels import strips
 from ..._validation import Index, Matrix, Vector
 from ...erm import ERM
+from ...losses import Logistic
+from .fit import Seen
 from .penalty import ScaledPenalty
 
 
@@ -32,19 +34,25 @@ class Strips:
         self._labels[:n], self._weights[:n] = problem.y, problem.weights / problem.n
         self._room = np.zeros((4, wide), np.float32)
         self._intercept = problem.intercept
+        self._squared = not isinstance(problem.loss, Logistic)
+        self._h = np.full(d, -1.0)
+        self._room[3] = self._weights
 
     def sweep(
-        self, W: Index, w: Vector, b: float, z: Vector, penalty: ScaledPenalty, floor: float,
+        self, W: Index, w: Vector, b: float, seen: Seen, penalty: ScaledPenalty, floor: float,
         most: int, target: float,
     ) -> tuple[float, int, int, float]:  # fmt: skip
         """Sweeps over the columns W that change w: the new b, how many there were, how often steps
         were cut, and the greatest violation that the last one met.
         """
-        self._room[0, : self._n] = z
+        if self._squared:
+            self._room[2, : self._n] = -seen.slope
+        else:
+            self._room[0, : self._n] = seen.z
         shift = np.array([float(b)])
         done, cuts, worst = strips.sweeps(
             self._X, self._labels, self._weights, W, *penalty.parts, floor, most, target,
-            self._intercept, w, shift, self._room,
+            self._squared, self._intercept, self._h, w, shift, self._room,
         )  # fmt: skip
         return float(shift[0]), done, cuts, worst
 

@@ -35,6 +35,7 @@ class TallRun(DenseRun):
         self._W = np.arange(problem.d)  # the columns of the Gram matrix kept
         self._whole = False  # the Gram matrix kept is one of all rows
         self._last = np.inf
+        self._narrow = False  # the Gram matrix kept is float32
 
     def begin(self, budget: Budget) -> None:
         if self._cold and not self.losses.constant:
@@ -69,8 +70,8 @@ class TallRun(DenseRun):
 
     def matrix_round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
-        if not constant and (gap > tuning.kept[self._whole] * self._last or not self._serves()):
-            self._kept = None
+        if not self._serves() or gap > tuning.kept[self._whole] * self._last:
+            self._renew_gram()
         self._last = gap
         fresh = self._kept is None
         if self._kept is None:
@@ -86,13 +87,13 @@ class TallRun(DenseRun):
         if not step.any():
             return self._renew(fresh)
         if constant:
-            return self.arrive_at(slice(None), model, mean, value)
+            return self.arrive_at(W, model, mean, value) or self._renew(fresh)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         ahead = np.zeros(self.problem.d)
         ahead[W] = step
         taken = self.move(W, model.v, self._block.times(ahead) + way_b, way_b)
         self.cost += 0.5
-        if taken < 1 and not constant:
+        if taken < 1:
             self._kept = None
         if taken == 0:
             return self._renew(fresh)
@@ -100,8 +101,24 @@ class TallRun(DenseRun):
         self.cost += 0.5
         return True
 
+    def _renew_gram(self) -> None:
+        """Another Gram matrix: for the squared loss one of all columns in float64, and that once."""
+        if not self.losses.constant:
+            self._kept = None
+        elif not self._exact:
+            self._kept = None
+            if self._serves():
+                self.grams = 0
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the Gram matrix kept is all there is to know."""
+        return self.losses.constant and self._kept is not None and not self._narrow
+
     def _serves(self) -> bool:
         """Whether the Gram matrix kept has all columns that may move."""
+        if self._W.size == self.w.size:
+            return True
         outside = self.penalty.violations(self.w, self.slope) > 0
         outside[self._W] = False
         return not outside.any()
@@ -112,16 +129,16 @@ class TallRun(DenseRun):
         For dense data it costs as the square of their number, and other losses need several.
         """
         p, penalty = self.problem, self.penalty
-        self._W = np.arange(p.d)
-        if isinstance(p.samples, Dense) and not (self.losses.constant or penalty.bounded):
+        self._W, self._narrow = np.arange(p.d), False
+        if isinstance(p.samples, Dense) and not penalty.bounded:
             near: Index = np.flatnonzero(
                 (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
             )
             narrow = self.narrow_gram(near) if near.size else None
             if narrow is not None:
-                self._W = near
+                self._W, self._narrow = near, True
                 return narrow
-            if 0 < near.size <= self.tuning.moving * p.d:
+            if not self.losses.constant and 0 < near.size <= self.tuning.moving * p.d:
                 self._W, block = near, Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost
@@ -140,6 +157,9 @@ class TallRun(DenseRun):
     def _renew(self, fresh: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""
         if self.losses.constant:
-            return False
+            if self._exact:
+                return False
+            self._kept, self.grams = None, 0
+            return True
         self._kept = None
         return not fresh or self.lifts()
