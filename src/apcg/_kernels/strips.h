@@ -1,10 +1,10 @@
-/* Coordinate descent on dense columns in float32, for a loss whose curvature changes.
+/* Coordinate descent on dense columns in float32, for the logistic loss and the squared one.
  *
- *     minimize sum_i s_i phi(y_i z_i) + sum_j a_j |w_j| + (b_j/2) w_j^2,   z = X w + b
+ *     minimize sum_i s_i phi_i(z_i) + sum_j a_j |w_j| + (b_j/2) w_j^2,   z = X w + b
  *
  * u = -s phi' and bend = s phi'' are kept at z. A step on a column takes its slope and its curvature
- * from them, and moves z and u (as if bend stayed). After a few steps they are computed anew from z, and if the steps went too
- * far they are halved. */
+ * from them, and moves z, and u as if bend stayed. After a few steps u and bend are computed anew from
+ * z, and steps that went too far are halved. The bits are the same with vectors of any width. */
 #ifndef APCG_STRIPS_H
 #define APCG_STRIPS_H
 
@@ -205,16 +205,13 @@ static void apcg_strip_begin(apcg_strip *rows) {
 }
 
 /* One sweep over `count` columns of X (by columns, rows->n numbers each). Gives how often steps were
- * cut; `worst` is the greatest violation that was met, and `kept` becomes the columns that are not
- * zero afterwards, `left` of them. */
+ * cut. */
 static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdiff_t *columns,
-                                  ptrdiff_t count, double *w, const apcg_penalty *p,
-                                  double *worst) {
+                                  ptrdiff_t count, double *w, const apcg_penalty *p) {
     apcg_moves moves;
     ptrdiff_t cuts = 0;
     moves.count = 0;
     moves.gain = 0.0;
-    *worst = 0.0;
     apcg_strip_begin(rows);
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t j = columns[k];
@@ -229,11 +226,9 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
         }
         const double new = apcg_best(w[j], slope, h, j, p), move = new - w[j];
         if (move == 0.0) continue;
-        const double bend = h + p->b[j & p->mask[1]], far = (move < 0.0 ? -move : move) * bend;
-        *worst = far > *worst ? far : *worst;
         moves.column[moves.count] = j;
         moves.from[moves.count++] = w[j];
-        moves.gain += move * move * bend;
+        moves.gain += move * move * (h + p->b[j & p->mask[1]]);
         w[j] = new;
         if (rows->squared)
             apcg_strip_slide(rows, column, move);

@@ -19,12 +19,11 @@ def sweeps(
     lower: _Vector,
     upper: _Vector,
     floor: float,
-    most: int,
-    target: float,
+    count: int,
     squared: bool,
     intercept: bool,
     h: _Vector,
     w: _Vector,
     shift: _Vector,
     room: _Floats,
-) -> tuple[int, int, float]: ...
+) -> int: ...

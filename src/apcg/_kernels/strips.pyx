@@ -23,7 +23,7 @@ cdef extern from "strips.h" nogil:
         double b, old_b
     double apcg_strip_refresh(apcg_strip *rows)
     Py_ssize_t apcg_strip_sweep(apcg_strip *rows, const float *X, const Py_ssize_t *columns,
-                                Py_ssize_t count, double *w, const apcg_penalty *p, double *worst)
+                                Py_ssize_t count, double *w, const apcg_penalty *p)
 
 #: rows are padded to a multiple of this
 LANES = APCG_LANES
@@ -45,30 +45,26 @@ def pack(const value_t[:, ::1] X, float[:, ::1] out):
 
 def sweeps(const float[:, ::1] X, const float[::1] labels, const float[::1] weights,
            const Py_ssize_t[::1] columns, const double[::1] a, const double[::1] b,
-           const double[::1] lower, const double[::1] upper, double floor, Py_ssize_t most,
-           double target, bint squared, bint intercept, double[::1] h,
-           double[::1] w, double[::1] shift, float[:, ::1] room):
-    """Up to `most` sweeps over some columns for the logistic loss; gives how many, how often steps were cut, and the
-    greatest violation that the last one met. They end when that is at most `target`.
+           const double[::1] lower, const double[::1] upper, double floor, Py_ssize_t count,
+           bint squared, bint intercept, double[::1] h, double[::1] w, double[::1] shift,
+           float[:, ::1] room):
+    """Sweeps over some columns, for the logistic loss or the squared one; gives how often steps were cut.
 
     The losses are weighted; no curvature is below `floor` times the most there is. shift[0] is the
-    intercept. room[0] has the predictions, and there are three more rows.
+    intercept. room[0] has the predictions; for the squared loss room[2] has weights (y - z), room[3]
+    the weights, and h the curvatures of the columns, below zero where they are not known.
     """
     cdef apcg_penalty p = penalty(a, b, lower, upper)
     cdef apcg_strip rows
-    cdef double worst = 0.0
-    cdef Py_ssize_t cuts = 0, done = 0
+    cdef Py_ssize_t cuts = 0, k
     if columns.shape[0] == 0 or X.shape[1] == 0:
-        return 0, 0, 0.0
-    rows = apcg_strip(X.shape[1], &labels[0], &weights[0], &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0],
-                      0.25 * floor, squared, intercept, &h[0], shift[0], shift[0])
+        return 0
+    rows = apcg_strip(X.shape[1], &labels[0], &weights[0], &room[0, 0], &room[1, 0], &room[2, 0],
+                      &room[3, 0], 0.25 * floor, squared, intercept, &h[0], shift[0], shift[0])
     with nogil:
         if not squared:
             apcg_strip_refresh(&rows)
-        while done < most:
-            cuts += apcg_strip_sweep(&rows, &X[0, 0], &columns[0], columns.shape[0], &w[0], &p, &worst)
-            done += 1
-            if worst <= target:
-                break
+        for k in range(count):
+            cuts += apcg_strip_sweep(&rows, &X[0, 0], &columns[0], columns.shape[0], &w[0], &p)
     shift[0] = rows.b
-    return done, cuts, worst
+    return cuts

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validation import Index, Matrix, Vector
+from ..._validation import Matrix, Vector
 from ...data.linear_map import Dense, Sparse, Stored
 from ...erm import ERM
 from ...points import Start
 from ..base import Budget, Target
 from .blocks import All, Copied
-from .gram import GramModel
 from .dense import DenseRun
+from .gram import GramModel
 from .run import NEAR
 from .tuning import Tuning
 
@@ -35,7 +35,6 @@ class TallRun(DenseRun):
         self._W = np.arange(problem.d)  # the columns of the Gram matrix kept
         self._whole = False  # the Gram matrix kept is one of all rows
         self._last = np.inf
-        self._narrow = False  # the Gram matrix kept is float32
 
     def begin(self, budget: Budget) -> None:
         if self._cold and not self.losses.constant:
@@ -70,8 +69,10 @@ class TallRun(DenseRun):
 
     def matrix_round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
-        if not self._serves() or gap > tuning.kept[self._whole] * self._last:
-            self._renew_gram()
+        if not constant or self.narrowed:
+            slow = gap > tuning.kept[self._whole] * self._last
+            if not self._serves() or (slow and (not constant or self.widens())):
+                self._kept = None
         self._last = gap
         fresh = self._kept is None
         if self._kept is None:
@@ -101,19 +102,8 @@ class TallRun(DenseRun):
         self.cost += 0.5
         return True
 
-    def _renew_gram(self) -> None:
-        """Another Gram matrix: for the squared loss one of all columns in float64, and that once."""
-        if not self.losses.constant:
-            self._kept = None
-        elif not self._exact:
-            self._kept = None
-            if self._serves():
-                self.grams = 0
-
-    @property
-    def _exact(self) -> bool:
-        """Whether the Gram matrix kept is all there is to know."""
-        return self.losses.constant and self._kept is not None and not self._narrow
+    def released(self) -> None:
+        self._kept = None
 
     def _serves(self) -> bool:
         """Whether the Gram matrix kept has all columns that may move."""
@@ -128,17 +118,15 @@ class TallRun(DenseRun):
 
         For dense data it costs as the square of their number, and other losses need several.
         """
-        p, penalty = self.problem, self.penalty
-        self._W, self._narrow = np.arange(p.d), False
-        if isinstance(p.samples, Dense) and not penalty.bounded:
-            near: Index = np.flatnonzero(
-                (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
-            )
-            narrow = self.narrow_gram(near) if near.size else None
+        p, constant = self.problem, self.losses.constant
+        self._W = np.arange(p.d)
+        if isinstance(p.samples, Dense):
+            near = self.moving()
+            narrow = self.narrow_gram(near)
             if narrow is not None:
-                self._W, self._narrow = near, True
+                self._W = near
                 return narrow
-            if not self.losses.constant and 0 < near.size <= self.tuning.moving * p.d:
+            if not constant and 0 < near.size <= self.tuning.moving * p.d:
                 self._W, block = near, Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost
@@ -152,14 +140,10 @@ class TallRun(DenseRun):
             super().descend()
             return
         near = None if self.penalty.ridged else self.near
-        self.descend_scaled(1.0 if near is None else self.penalty.most(near) * (1 + NEAR))
+        most = 1.0 if near is None else self.penalty.on(self._W).most(near) * (1 + NEAR)
+        self.descend_scaled(most)
 
     def _renew(self, fresh: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""
-        if self.losses.constant:
-            if self._exact:
-                return False
-            self._kept, self.grams = None, 0
-            return True
-        self._kept = None
-        return not fresh or self.lifts()
+        self._kept, constant = None, self.losses.constant
+        return self.widens() or (not constant and (not fresh or self.lifts()))

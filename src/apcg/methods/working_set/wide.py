@@ -13,9 +13,9 @@ from ...points import Start
 from .. import costs
 from ..base import Target
 from .blocks import Copied
+from .dense import DenseRun
 from .gram import GramModel
 from .penalty import ScaledPenalty
-from .dense import DenseRun
 from .run import NEAR, SparseRun
 from .tuning import Tuning
 
@@ -61,7 +61,7 @@ class WideRun(DenseRun):
                 break
         if moved and not self.losses.constant:  # which has arrived
             self.descend()
-        return moved or (not self.why and self.lifts())
+        return moved or (not self.why and (self.widens() or self.lifts()))
 
     def _look_ahead(self) -> bool:
         """To where the last two answers point, as lines in log alpha, if P is lower there.
