@@ -132,8 +132,8 @@ APCG_CLONES static void apcg_strip_move(apcg_strip *rows, const float *column, d
     }
 }
 
-/* To the best intercept of the model. */
-APCG_CLONES static void apcg_strip_balance(apcg_strip *rows) {
+/* To the best intercept of the model; gives what that brings in it, twice. */
+APCG_CLONES static double apcg_strip_balance(apcg_strip *rows) {
     double slope = 0.0, h = 0.0;
     for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
         const ptrdiff_t size = rows->n - start < APCG_STRIP ? rows->n - start : APCG_STRIP;
@@ -146,12 +146,13 @@ APCG_CLONES static void apcg_strip_balance(apcg_strip *rows) {
         slope += apcg_lanes(first);
         h += apcg_lanes(second);
     }
-    if (!(h > 0.0)) return;
+    if (!(h > 0.0)) return 0.0;
     const float step = (float)(slope / h);
     rows->b += step;
     for (ptrdiff_t i = 0; i < rows->n; i++) rows->u[i] -= step * rows->bend[i];
-    if (rows->squared) return;
-    for (ptrdiff_t i = 0; i < rows->n; i++) rows->z[i] += step;
+    if (!rows->squared)
+        for (ptrdiff_t i = 0; i < rows->n; i++) rows->z[i] += step;
+    return slope * slope / h;
 }
 
 APCG_CLONES static void apcg_strip_back(apcg_strip *rows, float keep) {
@@ -192,16 +193,17 @@ static ptrdiff_t apcg_strip_settle(apcg_strip *rows, apcg_moves *moves, double *
         for (int k = 0; k < moves->count; k++)
             w[moves->column[k]] = moves->from[k] + keep * (w[moves->column[k]] - moves->from[k]);
         rows->b = rows->old_b + keep * (rows->b - rows->old_b);
+        moves->gain *= keep;
     }
-    moves->count = 0;
-    moves->gain = 0.0;
     return cuts;
 }
 
-static void apcg_strip_begin(apcg_strip *rows) {
+/* From here on moves may be halved. */
+static void apcg_strip_begin(apcg_strip *rows, apcg_moves *moves) {
     if (!rows->squared) memcpy(rows->old, rows->z, (size_t)rows->n * sizeof(float));
     rows->old_b = rows->b;
-    if (rows->intercept) apcg_strip_balance(rows);
+    moves->count = 0;
+    moves->gain = rows->intercept ? apcg_strip_balance(rows) : 0.0;
 }
 
 /* One sweep over `count` columns of X (by columns, rows->n numbers each). Gives how often steps were
@@ -210,9 +212,7 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
                                   ptrdiff_t count, double *w, const apcg_penalty *p) {
     apcg_moves moves;
     ptrdiff_t cuts = 0;
-    moves.count = 0;
-    moves.gain = 0.0;
-    apcg_strip_begin(rows);
+    apcg_strip_begin(rows, &moves);
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t j = columns[k];
         const float *column = X + j * rows->n;
@@ -236,7 +236,7 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
             apcg_strip_move(rows, column, move);
         if (moves.count == APCG_MOVES) {
             cuts += apcg_strip_settle(rows, &moves, w, p);
-            apcg_strip_begin(rows);
+            apcg_strip_begin(rows, &moves);
         }
     }
     return cuts + apcg_strip_settle(rows, &moves, w, p);
