@@ -16,6 +16,9 @@ from apcg.methods.working_set.tall import TallRun
 from apcg.methods.working_set.wide import WideRun
 from apcg.points import Start
 
+#: so few columns that these are for other data, were it not for the test
+FEW = {"strip_columns": (20, 20)}
+
 
 def data(loss="logistic", n=150, d=24, seed=0, alike=0.5):
     rng = np.random.default_rng(seed)
@@ -129,11 +132,15 @@ def test_they_are_for_dense_data_with_no_fewer_rows_than_columns():
 
     X = np.random.default_rng(0).standard_normal((40, 40))
     assert fit(X)
-    assert fit(X, "squared")
+    assert not fit(X, "squared")
+    wide = np.ones((t.strip_columns[1], t.strip_columns[1]))
+    assert fit(wide, "squared")
+    assert not fit(wide[:, 1:], "squared")
     assert not fit(X, "huber")
     assert not fit(X, "squared_hinge")
     assert not fit(X[:39])
-    assert not fit(X[:, : t.strip_columns - 1])
+    assert fit(X[:, : t.strip_columns[0]])
+    assert not fit(X[:, : t.strip_columns[0] - 1])
     assert not fit(sp.csr_matrix(X))
     small = dataclasses.replace(t, strip_room=1599)
     assert not Strips.fit(ERM(X, np.sign(X[:, 0]), "logistic", "l1", 0.1), small)
@@ -167,7 +174,7 @@ def test_the_answer_is_at_rest(loss, name, intercept, n, tuning):
         X, y, loss, alpha=top(X, y, loss) / 20, intercept=intercept, sample_weight=weights,
         **PENALTIES[name],
     )  # fmt: skip
-    r = solve(p, WorkingSet(Tuning(**tuning)), tol=1e-10, max_epochs=10**4, random_state=0)
+    r = solve(p, WorkingSet(Tuning(**FEW, **tuning)), tol=1e-10, max_epochs=10**4, random_state=0)
     assert r.converged
     off, slope = violation(p, r.w, r.intercept)
     assert off < 1e-4
@@ -175,9 +182,9 @@ def test_the_answer_is_at_rest(loss, name, intercept, n, tuning):
 
 
 def test_a_loose_tolerance_needs_no_gram_matrix(monkeypatch):
-    X, y = data(n=400, d=60, alike=0.0)
+    X, y = data(n=400, d=130, alike=0.0)
     monkeypatch.setattr(TallRun, "matrix_round", lambda *_: pytest.fail("not needed"))
-    for loss, t in (("logistic", y), ("squared", X @ np.ones(60))):
+    for loss, t in (("logistic", y), ("squared", X[:, :20] @ np.ones(20))):
         r = solve(ERM(X, t, loss, "l1", top(X, t, loss) / 10), tol=0.05, random_state=0)
         assert r.converged
 
@@ -211,8 +218,8 @@ def test_numbers_that_float32_does_not_have(scale, loss):
     X = X * np.where(np.arange(24) % 2, scale, 1.0)
     g = pen.L1(np.where(np.arange(24) % 2, scale, 1.0))
     p = ERM(X, y, loss, g, top(X[:, ::2], y, loss) / 20)
-    r = solve(p, tol=1e-7, max_epochs=10**4, random_state=0)
-    assert r.converged
+    method = WorkingSet(Tuning(**FEW))
+    assert solve(p, method, tol=1e-7, max_epochs=10**4, random_state=0).converged
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
@@ -221,7 +228,7 @@ def test_where_float32_is_too_coarse_gram_matrices_are_float64(loss, n):
     X, y = data(loss, n)
     X = 1 + 1e-3 * X  # of columns like these float32 has no inverse
     p = ERM(X, y, loss, "l1", 1e-7)
-    r = solve(p, WorkingSet(), tol=1e-8, max_epochs=10**4, random_state=0)
+    r = solve(p, WorkingSet(Tuning(**FEW)), tol=1e-8, max_epochs=10**4, random_state=0)
     assert r.converged
 
 
@@ -261,8 +268,10 @@ def test_a_path_gives_the_answers_of_single_problems():
     for loss in ("logistic", "squared"):
         X, y = data(loss)
         alphas = top(X, y, loss) / np.array([1.0, 3.0, 10.0, 100.0])
-        p = ERM(X, y, loss, "l1", 1.0)
-        for r, alpha in zip(path(p, alphas, tol=1e-9, max_epochs=10**4), alphas, strict=True):
+        p, method = ERM(X, y, loss, "l1", 1.0), WorkingSet(Tuning(**FEW))
+        for r, alpha in zip(
+            path(p, alphas, method, tol=1e-9, max_epochs=10**4), alphas, strict=True
+        ):
             assert r.converged
             assert violation(p.with_alpha(alpha), r.w)[0] < 1e-4
 
@@ -274,7 +283,9 @@ def pays(columns=24, rate=0.5, gap=1e-2, tol=1e-3, left=0.1, loss="logistic", **
     """What a run decides: a round brought P down by `left`, and the round before by left/rate."""
     X, y = data(loss, n=600)
     p = ERM(X, y, loss, "l1", 1e-9)
-    run = WorkingSet(Tuning(**tuning)).start(p, Start(), Target(tol), np.random.default_rng(0))
+    run = WorkingSet(Tuning(**FEW, **tuning)).start(
+        p, Start(), Target(tol), np.random.default_rng(0)
+    )
     run.begin(Budget(10, False))
     run.w[:columns] = 1.0
     run.penalty = run.penalty.times(1e12)  # so that only these are near to moving
@@ -303,9 +314,14 @@ def test_sweeps_go_on_far_out_while_they_bring_digits_for_less():
     assert pays(rate=0.5, left=0.1, **costs)  # 0.3 digits a round, for which 173 are paid
     assert not pays(rate=0.8, left=0.1, **costs)  # 0.1
     assert not pays(rate=0.5, left=0.9e-3, **costs)  # near
-    assert pays(
-        rate=0.8, left=0.1, loss="squared", **{**costs, "strip_costs": ((9.0, 0.4), 0, 1.0)}
-    )
+    assert not pays(rate=0.5, left=0.1, loss="squared", **costs)  # one Gram matrix is all of it
+
+
+def test_the_squared_loss_has_its_own_cost_and_one_gram_matrix():
+    costs = {"strip_costs": ((9.0, 1.0), 0.0, 1.0), "strip_sweeps": 4, "loss": "squared"}
+    assert pays(rate=0.5, gap=7e-3, **costs)  # 6 rounds
+    assert not pays(rate=0.5, gap=10e-3, **costs)  # 7
+    assert not pays(rate=0.5, gap=7e-3, **{**costs, "loss": "logistic"})
 
 
 def test_sweeps_go_on_while_nothing_is_known_and_end_where_nothing_falls():

@@ -74,10 +74,12 @@ class DenseRun(SparseRun):
         least, left = self._tol * abs(value), math.inf
         if least > 0 and gap < math.inf:
             left = math.ceil(2 * math.log(max(gap / least, 1.0)) / fall)
-        if left * each <= (2 if rest > tuning.strip_rest[0] else 1) * gram:
+        exact = self.losses.constant
+        if left * each <= (1 if exact or rest <= tuning.strip_rest[0] else 2) * gram:
             return True
         # far out a Gram matrix brings a digit or so, as curvatures change
-        return rest > tuning.strip_rest[1] and each <= fall / math.log(10) * gram
+        far = rest > tuning.strip_rest[1] and not exact
+        return far and each <= fall / math.log(10) * gram
 
     def _sweep(self, value: float) -> bool:
         """Sweeps over the columns that are near to moving; False, and nothing new, if P rises."""

@@ -40,12 +40,12 @@ class Strips:
 
     @staticmethod
     def fit(problem: ERM, tuning: Tuning) -> bool:
-        """Whether they are for such data and losses: no fewer rows than columns."""
-        n, d = problem.n_samples, problem.d
+        """Whether they are for such data and losses: no fewer rows than columns, and not few."""
+        n, d, squared = problem.n_samples, problem.d, type(problem.loss) is Squared
         return (
             isinstance(problem.samples, Dense)
             and type(problem.loss) in (Logistic, Squared)
-            and n >= d >= tuning.strip_columns
+            and n >= d >= tuning.strip_columns[squared]
             and n * d <= tuning.strip_room
         )
 

@@ -71,8 +71,10 @@ class Tuning:
     #: and so many where sweeps over dense columns come first (`strips.py`). 2,000 x 500 (columns
     #: alike) and 1,000 x 500, to 1e-6, take 0.5 to 1.0 of the time with sets; 800 x 800 0.65 to 1.3
     tall_strips: float = 2.0
-    #: they are for so many columns at least (cal_housing has 8: what they save is less than a look)
-    strip_columns: int = 20
+    #: they are for so many columns at least: other losses (with few a sweep saves less than a look
+    #: costs), squared, where one Gram matrix is all there is: columns alike, 20,000 x 100, take 0.7
+    #: to 1.6 of the time with sweeps, digits (64) up to 1.9, 3,000 x 150 0.4 to 1.0
+    strip_columns: tuple[int, int] = (20, 128)
     #: and for so many numbers at most, for the copy in float32: 1 GB
     strip_room: float = 2.5e8
     #: sweeps in a round. Logistic, 5,000 x 300, 10,000 x 200 and dense one-hot rows, with 3, 4 and
