@@ -159,6 +159,21 @@ def test_the_shape_of_a_run_follows_from_whether_there_are_sweeps():
     assert kind(300, "huber") is TallRun
 
 
+@pytest.mark.parametrize(
+    ("columns", "n", "sampled"), [(20, 95, 0), (20, 96, 1), (99, 48, 1), (99, 47, 0)]
+)
+def test_a_sample_is_for_more_rows_where_there_are_sweeps(columns, n, sampled):
+    X, y = data(n=n)
+    p = ERM(X, y, "logistic", "l1", top(X, y, "logistic") / 10)
+    tuning = Tuning(
+        rows_per_feature=1.0, share=0.0, least_rows=0, tall=1.0, strip_columns=(columns, 0)
+    )
+    run = WorkingSet(tuning).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    assert type(run) is TallRun
+    run.begin(Budget(10, False))
+    assert run.w.any() == sampled
+
+
 # ---- runs ---------------------------------------------------------------------------------------
 
 

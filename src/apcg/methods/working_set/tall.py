@@ -47,7 +47,7 @@ class TallRun(DenseRun):
         size = int(
             max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
         )
-        if 2 * size > p.n_samples:
+        if tuning.sampled[self.sweeping] * size > p.n_samples:
             return
         rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
         part = p.samples.stored[rows]
