@@ -348,3 +348,38 @@ def test_sweeps_go_on_while_nothing_is_known_and_end_where_nothing_falls():
     assert run._sweeps_pay(0.5, 0.9)
     assert run._sweeps_pay(0.5, 0.7)  # it falls faster
     assert not run._sweeps_pay(0.5, 0.7)
+
+
+# ---- float32 or float64 -------------------------------------------------------------------------
+
+
+def begun(X, y, loss="logistic"):
+    p = ERM(X, y, loss, "l1", 1e-3)
+    run = WorkingSet(Tuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    run.begin(Budget(10, False))
+    run.strips = Strips(p)
+    return run
+
+
+def test_a_gram_matrix_in_float32_by_which_nothing_moved_is_the_last():
+    run = begun(*data())
+    assert not run.widens()  # there was none
+    assert run.narrow_gram(np.arange(24)) is not None
+    assert run.widens()
+    assert run.narrow_gram(np.arange(24)) is None
+    assert not run.widens()
+
+
+def test_a_gram_matrix_that_overflows_in_float32_is_none():
+    X, y = data()
+    assert begun(1e22 * X, y).narrow_gram(np.arange(24)) is None
+
+
+def test_a_step_on_one_column_is_exact_however_often():
+    X, y = data("squared")
+    run, W, slope = begun(X, y, "squared"), np.array([2]), X[:, 2] @ y / 150
+    best = (slope - 1e-3 * np.sign(slope)) / (X[:, 2] @ X[:, 2] / 150)
+    for _ in range(2):  # the curvature is computed, and then known
+        w = np.zeros(24)
+        run.strips.sweep(W, w, 0.0, run.at, run.penalty, 0.0, 1)
+        assert w[2] == pytest.approx(best, rel=1e-4)

@@ -108,7 +108,8 @@ class DenseRun(SparseRun):
         if self.strips is None or self.narrow_left == 0 or W.size == 0:
             return None
         bend = np.broadcast_to(self.bend(), self.problem.n_samples)
-        G, mean = self.strips.gram(W, bend, self.problem.intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            G, mean = self.strips.gram(W, bend, self.problem.intercept)
         if not np.isfinite(G).all():
             return None
         self.narrow_left, self.narrowed = self.narrow_left - 1, True
