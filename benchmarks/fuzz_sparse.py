@@ -24,8 +24,10 @@ from apcg.methods.working_set import Tuning, WorkingSet
 
 SHAPES = {
     "columns": WorkingSet(Tuning(few_rows=0, tall=np.inf)),
-    "wide": WorkingSet(Tuning(few_rows=10**9, tall=np.inf)),
-    "tall": WorkingSet(Tuning(tall=0.0, least_rows=20)),
+    "wide": WorkingSet(
+        Tuning(few_rows=10**9, tall=np.inf, tall_strips=np.inf, strip_columns=(1, 1))
+    ),
+    "tall": WorkingSet(Tuning(tall=0.0, least_rows=20, strip_columns=(1, 1))),
     "path": WorkingSet(Tuning(few_rows=0, tall=np.inf, first=5, more=2)),
     "auto": "auto",
     "alphas": "auto",

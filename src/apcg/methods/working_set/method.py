@@ -27,6 +27,7 @@ from ...points import Start
 from ..base import SEPARABLE, SMOOTH_LOSS, Needs, Target
 from .columns import ColumnsRun
 from .run import SparseRun
+from .strips import Strips
 from .tall import TallRun
 from .tuning import Tuning
 from .wide import WideRun
@@ -57,7 +58,8 @@ class WorkingSet:
 
     def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         t, d = self.tuning, problem.d
-        if d <= t.most_columns and problem.n_samples >= t.tall * d:
+        tall = min(t.tall, t.tall_strips) if Strips.fit(problem, t) else t.tall
+        if d <= t.most_columns and problem.n_samples >= tall * d:
             return TallRun(problem, at, target, t, rng)
         if isinstance(problem.samples, Sparse) and problem.n_samples > t.few_rows:
             return ColumnsRun(problem, at, target, t)

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validation import Index, Matrix, Vector
+from ..._validation import Matrix, Vector
 from ...data.linear_map import Dense, Sparse, Stored
 from ...erm import ERM
 from ...points import Start
 from ..base import Budget, Target
 from .blocks import All, Copied
+from .dense import DenseRun
 from .gram import GramModel
-from .run import NEAR, SparseRun
+from .run import NEAR
 from .tuning import Tuning
 
 
-class TallRun(SparseRun):
+class TallRun(DenseRun):
     """A round: a model on all columns, or on those that may move, and a step."""
 
     def __init__(
@@ -46,7 +47,7 @@ class TallRun(SparseRun):
         size = int(
             max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
         )
-        if 2 * size > p.n_samples:
+        if tuning.sampled[self.sweeping] * size > p.n_samples:
             return
         rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
         part = p.samples.stored[rows]
@@ -66,10 +67,12 @@ class TallRun(SparseRun):
         self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor
         self.cost += run.cost * size / p.n_samples
 
-    def round(self, gap: float, value: float) -> bool:
+    def matrix_round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
-        if not constant and (gap > tuning.kept[self._whole] * self._last or not self._serves()):
-            self._kept = None
+        if not constant or self.narrowed:
+            slow = gap > tuning.kept[self._whole] * self._last
+            if not self._serves() or (slow and (not constant or self.widens())):
+                self._kept = None
         self._last = gap
         fresh = self._kept is None
         if self._kept is None:
@@ -85,13 +88,13 @@ class TallRun(SparseRun):
         if not step.any():
             return self._renew(fresh)
         if constant:
-            return self.arrive_at(slice(None), model, mean, value)
+            return self.arrive_at(W, model, mean, value) or self._renew(fresh)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         ahead = np.zeros(self.problem.d)
         ahead[W] = step
         taken = self.move(W, model.v, self._block.times(ahead) + way_b, way_b)
         self.cost += 0.5
-        if taken < 1 and not constant:
+        if taken < 1:
             self._kept = None
         if taken == 0:
             return self._renew(fresh)
@@ -99,8 +102,13 @@ class TallRun(SparseRun):
         self.cost += 0.5
         return True
 
+    def released(self) -> None:
+        self._kept = None
+
     def _serves(self) -> bool:
         """Whether the Gram matrix kept has all columns that may move."""
+        if self._W.size == self.w.size:
+            return True
         outside = self.penalty.violations(self.w, self.slope) > 0
         outside[self._W] = False
         return not outside.any()
@@ -110,13 +118,15 @@ class TallRun(SparseRun):
 
         For dense data it costs as the square of their number, and other losses need several.
         """
-        p, penalty = self.problem, self.penalty
+        p, constant = self.problem, self.losses.constant
         self._W = np.arange(p.d)
-        if isinstance(p.samples, Dense) and not (self.losses.constant or penalty.bounded):
-            near: Index = np.flatnonzero(
-                (self.w != 0) | (np.abs(self.slope) > self.tuning.active * penalty.a)
-            )
-            if 0 < near.size <= self.tuning.moving * p.d:
+        if isinstance(p.samples, Dense):
+            near = self.moving()
+            narrow = self.narrow_gram(near)
+            if narrow is not None:
+                self._W = near
+                return narrow
+            if not constant and 0 < near.size <= self.tuning.moving * p.d:
                 self._W, block = near, Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost
@@ -130,11 +140,10 @@ class TallRun(SparseRun):
             super().descend()
             return
         near = None if self.penalty.ridged else self.near
-        self.descend_scaled(1.0 if near is None else self.penalty.most(near) * (1 + NEAR))
+        most = 1.0 if near is None else self.penalty.on(self._W).most(near) * (1 + NEAR)
+        self.descend_scaled(most)
 
     def _renew(self, fresh: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""
-        if self.losses.constant:
-            return False
-        self._kept = None
-        return not fresh or self.lifts()
+        self._kept, constant = None, self.losses.constant
+        return self.widens() or (not constant and (not fresh or self.lifts()))

@@ -67,6 +67,28 @@ class Tuning:
     #: so many rows a column, and at most so many columns: all columns are in the model
     tall: float = 10.0
     most_columns: int = 2000
+    # ---- sweeps over dense columns ----
+    #: and so many where sweeps over dense columns come first (`strips.py`). 2,000 x 500 (columns
+    #: alike) and 1,000 x 500, to 1e-6, take 0.5 to 1.0 of the time with sets; 800 x 800 0.65 to 1.3
+    tall_strips: float = 2.0
+    #: they are for so many columns at least: other losses (with few a sweep saves less than a look
+    #: costs), squared, where one Gram matrix is all there is: columns alike, 20,000 x 100, take 0.7
+    #: to 1.6 of the time with sweeps, digits (64) up to 1.9, 3,000 x 150 0.4 to 1.0
+    strip_columns: tuple[int, int] = (20, 128)
+    #: and for so many numbers at most, for the copy in float32: 1 GB
+    strip_room: float = 2.5e8
+    #: sweeps in a round. Logistic with 4 and 6 instead: 5,000 x 300 0.85 to 1.2 and 0.8 to 1.0 of
+    #: the time, 10,000 x 200 and 4,000 x 400 with a rare class 1.0 to 1.3 and 1.1 to 1.5
+    strip_sweeps: int = 3
+    #: ns of a number in a sweep (other losses, squared), of one in a look, and of a product in a
+    #: Gram matrix of float32: 5,000 x 300, 2,000 x 500, 20,000 x 100
+    strip_costs: tuple[tuple[float, float], float, float] = ((0.3, 0.15), 0.2, 0.0095)
+    #: two Gram matrices are predicted where sweeps leave more than the first part of P, else one;
+    #: and sweeps go on above the second part if they bring a digit for less than a Gram matrix.
+    #: With two all along, 20,000 x 100 (logistic, /1000) to 1e-3 took 1.7 times as long
+    strip_rest: tuple[float, float] = (1e-4, 1e-3)
+    #: Gram matrices in float32, then they are float64. Runs to 1e-6 made 0 to 4
+    narrow_grams: int = 8
     #: dense data, other losses: the Gram matrix is that of the columns near to moving, if they are
     #: at most this part of all. Logistic, to 1e-6, with 0, 0.4, 0.7 and 0.9: 5,000 x 300 (columns
     #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;
@@ -106,6 +128,10 @@ class Tuning:
     rows_per_feature: float = 40.0
     share: float = 0.05
     least_rows: int = 1000
+    #: there is one where all rows are so many times as many; the second number where sweeps over
+    #: dense columns come first. Logistic, 3,000 x 30 takes 0.6 to 0.8 of the time without one,
+    #: columns alike, 20,000 x 100, 0.9 to 1.4
+    sampled: tuple[float, float] = (2.0, 4.0)
     #: it is solved to this gap, in at most so many passes over it
     sample_gap: float = 0.03
     sample_passes: int = 200

@@ -13,13 +13,14 @@ from ...points import Start
 from .. import costs
 from ..base import Target
 from .blocks import Copied
+from .dense import DenseRun
 from .gram import GramModel
 from .penalty import ScaledPenalty
 from .run import NEAR, SparseRun
 from .tuning import Tuning
 
 
-class WideRun(SparseRun):
+class WideRun(DenseRun):
     """A round: the support and the columns nearest to it, a model on them, a few steps.
 
     The set stays, with its columns and for the squared loss its Gram matrix, while no column
@@ -45,7 +46,7 @@ class WideRun(SparseRun):
     def blind(self) -> bool:
         return True
 
-    def round(self, gap: float, value: float) -> bool:
+    def matrix_round(self, gap: float, value: float) -> bool:
         self._choose()
         block = self.block
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
@@ -60,7 +61,7 @@ class WideRun(SparseRun):
                 break
         if moved and not self.losses.constant:  # which has arrived
             self.descend()
-        return moved or (not self.why and self.lifts())
+        return moved or (not self.why and (self.widens() or self.lifts()))
 
     def _look_ahead(self) -> bool:
         """To where the last two answers point, as lines in log alpha, if P is lower there.
@@ -84,6 +85,9 @@ class WideRun(SparseRun):
         if self.problem.intercept:
             self.settle()
         return True
+
+    def released(self) -> None:
+        self.block = None
 
     def _dual_is_faster(self, columns: int) -> bool:
         """Whether one step takes longer than all of the dual, which an L2 part leaves to solve.
@@ -180,8 +184,11 @@ class WideRun(SparseRun):
                 self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
                 return False
         W = block.W
-        G, mean = block.gram(self.bend(), self.problem.intercept, kept=constant)
-        self.cost += block.cost
+        narrow = None if constant else self.narrow_gram(W)
+        if narrow is None:
+            narrow = block.gram(self.bend(), self.problem.intercept, kept=constant)
+            self.cost += block.cost
+        G, mean = narrow
         penalty = self.penalty.times(self.theta).on(W)
         w = self.w[W]
         sweeps = self.tuning.warm_sweeps if self.turned else self.tuning.sweeps
