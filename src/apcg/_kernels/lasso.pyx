@@ -26,6 +26,39 @@ cdef extern from "lasso.h" nogil:
                               Py_ssize_t most, int newtons, int turns, double *a, double *b,
                               double *U, Py_ssize_t *S, double *work, double *out)
 
+cdef extern from "lasso_rows.h" nogil:
+    ctypedef struct apcg_rows:
+        const double *A
+        double *r
+        double *w
+        double *G
+        Py_ssize_t size
+        Py_ssize_t n
+        double scale
+    Py_ssize_t apcg_rows_path(const apcg_rows *m, const apcg_penalty *unit, const double *alphas,
+                              Py_ssize_t count, double fine, double share, Py_ssize_t most,
+                              Py_ssize_t gradients, double part, int turns, double *a, double *b,
+                              Py_ssize_t *S, double *work, double *out)
+
+
+def rows_path(const double[:, ::1] A, double[::1] r, double[::1] w, double scale,
+              const double[::1] a, const double[::1] b, const double[::1] lower,
+              const double[::1] upper, const double[::1] alphas, double fine, double share,
+              Py_ssize_t most, Py_ssize_t gradients, double part, int turns, double[::1] grams,
+              Py_ssize_t[::1] support, double[::1] room, double[:, ::1] out):
+    """Answers."""
+    cdef apcg_penalty unit = penalty(a, b, lower, upper)
+    cdef apcg_rows m
+    cdef Py_ssize_t done, size = w.shape[0]
+    if size == 0 or alphas.shape[0] == 0:
+        return alphas.shape[0]
+    m.A, m.r, m.w, m.G, m.size, m.n, m.scale = &A[0, 0], &r[0], &w[0], &grams[0], size, r.shape[0], scale
+    with nogil:
+        done = apcg_rows_path(&m, &unit, &alphas[0], alphas.shape[0], fine, share, most, gradients,
+                              part, turns, &room[0], &room[size], &support[0], &room[2 * size],
+                              &out[0, 0])
+    return done
+
 
 def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
                 const double[::1] b, const double[::1] lower, const double[::1] upper,

@@ -62,6 +62,7 @@ class ColumnSet:
         self.total = float(self._t @ self._t) / self._n
         self.ids, self.rows = np.empty(0, np.intp), np.empty((0, y.size))
         self._A, self.G, self.q = self.rows, np.empty((0, 0)), np.empty(0)
+        self.lazy = False
 
     def _prepared(self, rows: Matrix) -> Matrix:
         """Less their means, and times sqrt(s)."""
@@ -74,26 +75,47 @@ class ColumnSet:
         same = self._A is self.rows
         self.ids, self.rows, self.q = self.ids[some], self.rows[some], self.q[some]
         self._A = self.rows if same else self._A[some]
-        self.G = self.G[np.ix_(some, some)]
+        self.G = None if self.G is None else self.G[np.ix_(some, some)]
 
     def extend(self, more: Index) -> None:
         """With more columns of X."""
         m = self.ids.size
+        if self.lazy:
+            self.G = None
         if m == 0:
             whole = more.size == self._X.shape[1]
             self.ids, self.rows = more, self._X.T if whole else self._taken(more)
             self._A = self._prepared(self.rows)
-            self.G, self.q = self._A @ self._A.T, self._A @ self._t / self._n
-            self.G /= self._n
+            self.q = self._A @ self._t / self._n
+            self.G = None
             return
         rows = self._taken(more)
         A, same = self._prepared(rows), self._A is self.rows
         self.ids, self.rows = np.concatenate([self.ids, more]), np.concatenate([self.rows, rows])
         self._A = self.rows if same else np.concatenate([self._A, A])
-        new, G = self._A @ A.T, np.empty((self.ids.size,) * 2)
-        new /= self._n
-        G[:m, :m], G[:, m:], G[m:, :m] = self.G, new, new[:m].T
-        self.G, self.q = G, np.concatenate([self.q, A @ self._t / self._n])
+        if self.G is not None:
+            new, G = self._A @ A.T, np.empty((self.ids.size,) * 2)
+            new /= self._n
+            G[:m, :m], G[:, m:], G[m:, :m] = self.G, new, new[:m].T
+            self.G = G
+        self.q = np.concatenate([self.q, A @ self._t / self._n])
+
+    def need_gram(self):
+        if self.G is None:
+            self.G = self._A @ self._A.T
+            self.G /= self._n
+
+    def solved(self, w, unit, alphas, tol, tuning):
+        m, share, n = w.size, tuning.enough * tol, self._t.size
+        self.lazy = True
+        out = np.empty((alphas.size, m))
+        room = np.empty(8 * m + 64), np.empty(m, np.intp), np.empty(8 * m + 8 * n)
+        A = np.ascontiguousarray(self._A)
+        r = self._t - w @ A
+        done = lasso.rows_path(
+            A, r, w.copy(), 1 / self._n, *unit.parts, alphas, unit.least * math.sqrt(share), share,
+            tuning.rows_most, tuning.rows_gradients, tuning.rows_part, tuning.turns, *room, out)
+        return out[:done]
 
     def _taken(self, some: Index) -> Matrix:
         return np.ascontiguousarray(self._X[:, some].T)
@@ -128,7 +150,8 @@ class Walk:
     @property
     def fits(self) -> bool:
         """Whether the set is not too large for Newton steps on it."""
-        return self._set.ids.size <= self._tuning.widest_stretch
+        n = self._problem.n_samples
+        return self._set.ids.size <= self._tuning.widest_stretch or self._set.ids.size > self._tuning.wide * n
 
     def stretch(self, alphas: Vector) -> tuple[Matrix, Looks]:
         """The next of the alphas, as many as a set is good for, as far as they come to an end."""
@@ -202,6 +225,9 @@ class Walk:
     def _solved(self, alphas: Vector) -> Matrix:
         """The answers on the set, a row each, as far as they came to an end."""
         t, own = self._tuning, self._set
+        if t.wide * self._problem.n_samples < own.ids.size:
+            return own.solved(self._w, self._unit.on(own.ids), alphas, self._tol, t)
+        own.need_gram()
         return solved(
             own.G, own.q, own.total, self._slope[own.ids], self._w, self._unit.on(own.ids),
             alphas, self._tol, t,
