@@ -26,6 +26,7 @@ from ..._validation import Index, Mask, Matrix, Vector
 from ...data.linear_map import Dense
 from ...erm import ERM
 from ...losses import Squared
+from .. import costs
 from .looks import Looks, look
 from .penalty import ScaledPenalty
 from .run import STALL
@@ -61,8 +62,7 @@ class ColumnSet:
         self._t = self._prepared(y[None])[0]
         self.total = float(self._t @ self._t) / self._n
         self.ids, self.rows = np.empty(0, np.intp), np.empty((0, y.size))
-        self._A, self.G, self.q = self.rows, np.empty((0, 0)), np.empty(0)
-        self.lazy = False
+        self._A, self._G, self.q = self.rows, np.empty((0, 0)), np.empty(0)
 
     def _prepared(self, rows: Matrix) -> Matrix:
         """Less their means, and times sqrt(s)."""
@@ -71,50 +71,47 @@ class ColumnSet:
         return rows if self._root is None else rows * self._root
 
     def keep(self, some: Index) -> None:
-        """Only these, by their places in the set."""
-        same = self._A is self.rows
+        """Only these, by their places in the set, in that order."""
+        same, known = self._A is self.rows, some[some < len(self._G)]
         self.ids, self.rows, self.q = self.ids[some], self.rows[some], self.q[some]
         self._A = self.rows if same else self._A[some]
-        self.G = None if self.G is None else self.G[np.ix_(some, some)]
+        self._G = self._G[np.ix_(known, known)]
 
     def extend(self, more: Index) -> None:
         """With more columns of X."""
-        m = self.ids.size
-        if self.lazy:
-            self.G = None
-        if m == 0:
+        if self.ids.size == 0:
             whole = more.size == self._X.shape[1]
             self.ids, self.rows = more, self._X.T if whole else self._taken(more)
             self._A = self._prepared(self.rows)
             self.q = self._A @ self._t / self._n
-            self.G = None
             return
         rows = self._taken(more)
         A, same = self._prepared(rows), self._A is self.rows
         self.ids, self.rows = np.concatenate([self.ids, more]), np.concatenate([self.rows, rows])
         self._A = self.rows if same else np.concatenate([self._A, A])
-        if self.G is not None:
-            new, G = self._A @ A.T, np.empty((self.ids.size,) * 2)
-            new /= self._n
-            G[:m, :m], G[:, m:], G[m:, :m] = self.G, new, new[:m].T
-            self.G = G
         self.q = np.concatenate([self.q, A @ self._t / self._n])
 
-    def need_gram(self):
-        if self.G is None:
-            self.G = self._A @ self._A.T
-            self.G /= self._n
+    @property
+    def G(self) -> Matrix:
+        """Of all columns; what is not known of it is computed."""
+        m = len(self._G)
+        if m < self.ids.size:
+            new, G = self._A @ self._A[m:].T, np.empty((self.ids.size,) * 2)
+            new /= self._n
+            G[:m, :m], G[:, m:], G[m:, :m] = self._G, new, new[:m].T
+            self._G = G
+        return self._G
 
-    def solved(self, w, unit, alphas, tol, tuning):
-        m, share, n = w.size, tuning.enough * tol, self._t.size
-        self.lazy = True
-        out = np.empty((alphas.size, m))
-        room = np.empty(8 * m + 64), np.empty(m, np.intp), np.empty(8 * m + 8 * n)
-        A = np.ascontiguousarray(self._A)
-        r = self._t - w @ A
-        done = lasso.rows_path(
-            A, r, w.copy(), 1 / self._n, *unit.parts, alphas, unit.least * math.sqrt(share), share,
-            tuning.rows_most, tuning.rows_gradients, tuning.rows_part, tuning.turns, *room, out)
+    def swept(
+        self, w: Vector, unit: ScaledPenalty, alphas: Vector, tol: float, tuning: Tuning, most: int
+    ) -> Matrix:
+        """`solved` without G, by sweeps over the rows: each answer in at most so many, about."""
+        m, n, share = w.size, self._t.size, tuning.enough * tol
+        A, out = np.ascontiguousarray(self._A), np.empty((alphas.size, m))
+        done = lasso.row_path(
+            A, 1 / self._n, self._t - w @ A, w.copy(), *unit.parts, alphas,
+            unit.least * math.sqrt(share), share, most, np.empty(10 * m + 2 * n + 56), out,
+        )  # fmt: skip
         return out[:done]
 
     def _taken(self, some: Index) -> Matrix:
@@ -142,16 +139,22 @@ class Walk:
         first, more = tuning.columns_for
         few = tuning.few_columns if self.coarse else tuning.at_once
         self.whole = d <= min(few, problem.n, first + more * alphas.size)
+        self._sweeps = True  # whether sweeps alone were enough so far
 
     def _scored(self, size: Vector) -> Vector:
         a = self._unit.a
         return size if a.size == 1 and a[0] == 1 else size / a
 
     @property
+    def by_rows(self) -> bool:
+        """Whether the set is for sweeps over its rows: it is wide, and they were enough so far."""
+        wide = self._set.ids.size > self._tuning.wide * self._problem.n_samples
+        return wide and self._sweeps
+
+    @property
     def fits(self) -> bool:
-        """Whether the set is not too large for Newton steps on it."""
-        n = self._problem.n_samples
-        return self._set.ids.size <= self._tuning.widest_stretch or self._set.ids.size > self._tuning.wide * n
+        """Whether the set is not too large for Newton steps on it, or needs none."""
+        return self.by_rows or self._set.ids.size <= self._tuning.widest_stretch
 
     def stretch(self, alphas: Vector) -> tuple[Matrix, Looks]:
         """The next of the alphas, as many as a set is good for, as far as they come to an end."""
@@ -224,14 +227,22 @@ class Walk:
 
     def _solved(self, alphas: Vector) -> Matrix:
         """The answers on the set, a row each, as far as they came to an end."""
-        t, own = self._tuning, self._set
-        if t.wide * self._problem.n_samples < own.ids.size:
-            return own.solved(self._w, self._unit.on(own.ids), alphas, self._tol, t)
-        own.need_gram()
+        t, own, on = self._tuning, self._set, self._unit.on(self._set.ids)
+        if self.by_rows:
+            W = own.swept(self._w, on, alphas, self._tol, t, self._most_sweeps(alphas.size))
+            self._sweeps = len(W) == alphas.size
+            if len(W) or not self.fits:
+                return W
         return solved(
-            own.G, own.q, own.total, self._slope[own.ids], self._w, self._unit.on(own.ids),
-            alphas, self._tol, t,
-        )  # fmt: skip
+            own.G, own.q, own.total, self._slope[own.ids], self._w, on, alphas, self._tol, t
+        )
+
+    def _most_sweeps(self, count: int) -> int:
+        """As many over the rows as cost what a Gram matrix and a factor do, for each alpha."""
+        m, n, rates = self._set.ids.size, self._problem.n_samples, costs.RATES
+        gram = rates.product_dense * 0.5 * n * m**2 / max(count, 1)
+        factor = rates.cholesky_entry * (m / self._tuning.roomy_stretch) ** 3 / 6
+        return int((gram + factor) / (self._tuning.row_number * m * n))
 
 
 def solved(
@@ -245,7 +256,7 @@ def solved(
     """
     m, share = w.size, tuning.enough * tol
     out = np.empty((alphas.size, m))
-    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((6, m))
+    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((8, m))
     done = lasso.gram_path(
         G, q, total, slope.copy(), w.copy(), *unit.parts, alphas, unit.least * math.sqrt(share),
         share, tuning.stretch_sweeps, tuning.newtons, tuning.turns, *room, out,

@@ -89,9 +89,7 @@ class Tuning:
     #: l1_ratio 0.5 took 2.2 to 3.3 times as long
     widest_stretch: int = 2000
     wide: float = 1.0
-    rows_most: int = 10
-    rows_gradients: int = 10
-    rows_part: float = 0.03
+    row_number: float = 0.15
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
     #: with so few columns, no more than samples, the set has all from the start: one-hot rows
