@@ -138,11 +138,12 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         ++*count;
         worst = f->panels ? apcg_row_sweep(f, p, &size1, &squares)
                           : apcg_gram_sweep(f->M, f->size, f->kept, f->w, p, &size1, &squares);
-        over = ridged ? 0.5 * squares / goal : fmax(worst * size1 / goal, worst / fine);
+        over = fmax(worst * size1 / goal, worst / fine);
+        if (ridged) over = fmin(over, 0.5 * squares / goal);
         if (worst == 0.0 || over <= 1.0) return 1;
         const double left = -log(over) / log(over / before);
         before = over;
-        if (sweep >= 3 && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
+        if (sweep >= 5 && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
     }
 }
 #include <stdio.h>
@@ -177,7 +178,7 @@ static ptrdiff_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const do
             ridged &= b[j] > 0.0;
         }
         memcpy(now, f->kept, (size_t)f->length * sizeof(double));
-        if (k >= 2 && alphas[k - 2] > alphas[k - 1] && ahead & (f->panels ? 1 : 2))
+        if (k >= 2 && !alike && alphas[k - 2] > alphas[k - 1] && ahead & (f->panels ? 1 : 2))
             apcg_ahead(f, log(alphas[k - 1] / alphas[k]) / log(alphas[k - 2] / alphas[k - 1]),
                        out + (k - 2) * size, before, &p);
         memcpy(before, now, (size_t)f->length * sizeof(double));

@@ -149,7 +149,7 @@ class Walk:
     def by_rows(self) -> bool:
         """Whether the set is for sweeps over its rows: it is wide, and they were enough so far."""
         wide = self._set.ids.size > self._tuning.wide * self._problem.n_samples
-        return wide and self._sweeps
+        return wide and self._sweeps and self._unit.ridged
 
     @property
     def fits(self) -> bool:
