@@ -128,6 +128,19 @@ static inline double apcg_value(const apcg_fit *f, const apcg_penalty *p) {
     return 0.5 * loss + apcg_penalty_value(f->w, f->size, p);
 }
 
+/* P - D on the columns of a Gram matrix, if all b_j > 0 and there are no bounds:
+ *
+ *     sum_j a_j |w_j| + (b_j/2) w_j^2 + (|g_j| - a_j)_+^2/(2 b_j) - g_j w_j */
+static inline double apcg_ridged_gap(const apcg_fit *f, const apcg_penalty *p) {
+    double gap = 0.0;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        const double a = p->a[j & p->mask[0]], b = p->b[j & p->mask[1]], g = f->kept[j];
+        const double w = f->w[j], over = fabs(g) > a ? fabs(g) - a : 0.0;
+        gap += a * fabs(w) - g * w + 0.5 * (b * w * w + over * over / b);
+    }
+    return gap;
+}
+
 /* Sweeps until what is left is at most `goal`, and, if not all b_j > 0, the violation at most `fine`:
  * gives whether it got there. It gives up once that is predicted to take more than `most` more. */
 static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptrdiff_t most,
@@ -138,8 +151,10 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         ++*count;
         worst = f->panels ? apcg_row_sweep(f, p, &size1, &squares)
                           : apcg_gram_sweep(f->M, f->size, f->kept, f->w, p, &size1, &squares);
-        over = fmax(worst * size1 / goal, worst / fine);
-        if (ridged) over = fmin(over, 0.5 * squares / goal);
+        if (ridged)
+            over = (f->panels ? 0.5 * squares : apcg_ridged_gap(f, p)) / goal;
+        else
+            over = fmax(worst * size1 / goal, worst / fine);
         if (worst == 0.0 || over <= 1.0) return 1;
         const double left = -log(over) / log(over / before);
         before = over;
@@ -177,6 +192,8 @@ static ptrdiff_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const do
             b[j] = alphas[k] * unit->b[j];
             ridged &= b[j] > 0.0;
         }
+        for (ptrdiff_t j = 0; j < (p.mask[2] ? size : 1); j++) ridged &= p.lower[j] == -INFINITY;
+        for (ptrdiff_t j = 0; j < (p.mask[3] ? size : 1); j++) ridged &= p.upper[j] == INFINITY;
         memcpy(now, f->kept, (size_t)f->length * sizeof(double));
         if (k >= 2 && !alike && alphas[k - 2] > alphas[k - 1] && ahead & (f->panels ? 1 : 2))
             apcg_ahead(f, log(alphas[k - 1] / alphas[k]) / log(alphas[k - 2] / alphas[k - 1]),
