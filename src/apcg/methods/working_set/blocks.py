@@ -115,6 +115,14 @@ class Copied(Growing):
         A = np.sqrt(bend)[:, None] * X
         return A.T @ A, mean
 
+    def centred(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        """sqrt(bend) times the columns, as rows, less their means if `centred`; and these."""
+        A, mean = self.X.T, None
+        if centred:
+            mean = bend @ self.X / float(bend.sum())
+            A = A - mean[:, None]
+        return np.ascontiguousarray(A) * np.sqrt(bend), mean
+
     def rows(self, first: int, bend: Vector) -> Matrix:
         return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
 

@@ -26,10 +26,10 @@ from ..._validation import Index, Mask, Matrix, Vector
 from ...data.linear_map import Dense
 from ...erm import ERM
 from ...losses import Squared
-from .. import costs
 from .looks import Looks, look
 from .penalty import ScaledPenalty
 from .run import STALL
+from .swept import swept
 from .tuning import Tuning
 
 
@@ -103,16 +103,11 @@ class ColumnSet:
         return self._G
 
     def swept(
-        self, w: Vector, unit: ScaledPenalty, alphas: Vector, tol: float, tuning: Tuning, most: int
+        self, w: Vector, unit: ScaledPenalty, alphas: Vector, tol: float, tuning: Tuning
     ) -> Matrix:
-        """`solved` without G, by sweeps over the rows: each answer in at most so many, about."""
-        m, n, share = w.size, self._t.size, tuning.enough * tol
-        A, out = np.ascontiguousarray(self._A), np.empty((alphas.size, m))
-        done = lasso.row_path(
-            A, 1 / self._n, self._t - w @ A, w.copy(), *unit.parts, alphas,
-            unit.least * math.sqrt(share), share, most, np.empty(10 * m + 2 * n + 56), out,
-        )  # fmt: skip
-        return out[:done]
+        """`solved` without G, as far as sweeps are fast enough."""
+        r = self._t - w @ self._A
+        return swept(self._A, 1 / self._n, r, w, unit, alphas, tuning.enough * tol, tuning)
 
     def _taken(self, some: Index) -> Matrix:
         return np.ascontiguousarray(self._X[:, some].T)
@@ -229,20 +224,13 @@ class Walk:
         """The answers on the set, a row each, as far as they came to an end."""
         t, own, on = self._tuning, self._set, self._unit.on(self._set.ids)
         if self.by_rows:
-            W = own.swept(self._w, on, alphas, self._tol, t, self._most_sweeps(alphas.size))
+            W = own.swept(self._w, on, alphas, self._tol, t)
             self._sweeps = len(W) == alphas.size
             if len(W) or not self.fits:
                 return W
         return solved(
             own.G, own.q, own.total, self._slope[own.ids], self._w, on, alphas, self._tol, t
         )
-
-    def _most_sweeps(self, count: int) -> int:
-        """As many over the rows as cost what a Gram matrix and a factor do, for each alpha."""
-        m, n, rates = self._set.ids.size, self._problem.n_samples, costs.RATES
-        gram = rates.product_dense * 0.5 * n * m**2 / max(count, 1)
-        factor = rates.cholesky_entry * (m / self._tuning.roomy_stretch) ** 3 / 6
-        return int((gram + factor) / (self._tuning.row_number * m * n))
 
 
 def solved(

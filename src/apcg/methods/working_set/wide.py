@@ -16,6 +16,7 @@ from .blocks import Copied
 from .gram import GramModel
 from .penalty import ScaledPenalty
 from .run import NEAR, SparseRun
+from .swept import SweptModel, swept
 from .tuning import Tuning
 
 
@@ -33,6 +34,7 @@ class WideRun(SparseRun):
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
         self._size = 0
+        self._sweeps = True  # whether sweeps alone were enough so far, if there is an L2 part
         #: alpha and w of the last two answers of a path, for a look ahead
         self._known: list[tuple[float, Vector]] = []
 
@@ -179,6 +181,10 @@ class WideRun(SparseRun):
             if self._dual_is_faster(block.W.size):
                 self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
                 return False
+        elif self._sweeps and self.penalty.ridged and isinstance(block, Copied):
+            moved = self._sweep(block, gap, value)
+            if moved is not None:
+                return moved
         W = block.W
         G, mean = block.gram(self.bend(), self.problem.intercept, kept=constant)
         self.cost += block.cost
@@ -194,6 +200,25 @@ class WideRun(SparseRun):
             return self.arrive_at(W, model, mean, value)
         way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
         return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
+
+    def _sweep(self, block: Copied, gap: float, value: float) -> bool | None:
+        """`step` without a Gram matrix; None if sweeps are too slow for that."""
+        W, seen, tuning = block.W, self.at, self.tuning
+        penalty, w = self.penalty.times(self.theta).on(W), self.w[W]
+        bend = np.broadcast_to(seen.bend, seen.z.shape)
+        if penalty.bounded or not bend.min() > 0:
+            return None
+        A, mean = block.centred(bend, self.problem.intercept)
+        share = tuning.enough * self._tol
+        if gap < math.inf:
+            share = max(share, tuning.inner * gap / abs(value))
+        r = -seen.slope / np.sqrt(bend)
+        found = swept(A, 1.0, r, w, penalty, np.ones(1), share, tuning)
+        self.cost += 0.5 * W.size / self.w.size
+        self._sweeps = len(found) == 1
+        if not self._sweeps:
+            return None
+        return bool((found[0] != w).any()) and self.arrive_at(W, SweptModel(found[0]), mean, value)
 
     def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
         """The columns of the set that are near to moving: a Gram matrix is made for each step."""
