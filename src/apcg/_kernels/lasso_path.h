@@ -142,22 +142,32 @@ static inline double apcg_ridged_gap(const apcg_fit *f, const apcg_penalty *p) {
 }
 
 /* Sweeps until what is left is at most `goal`, and, if not all b_j > 0, the violation at most `fine`:
- * gives whether it got there. It gives up once that is predicted to take more than `most` more. */
+ * gives whether it got there. It gives up once that is predicted to take more than `most` more.
+ *
+ * On rows what is left is not known, but what a sweep met and by which `rate` that falls, in this
+ * call or in the last one. If moves fall by q = sqrt(rate), all that are to come are q/(1 - q) of the
+ * last ones. */
 static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptrdiff_t most,
-                       double goal, double fine, ptrdiff_t *count) {
-    double before = INFINITY;
+                       double goal, double fine, double *rate, ptrdiff_t *count) {
+    double before = 0.0;
     for (ptrdiff_t sweep = 1;; sweep++) {
         double size1, squares, worst, over;
         ++*count;
         worst = f->panels ? apcg_row_sweep(f, p, &size1, &squares)
                           : apcg_gram_sweep(f->M, f->size, f->kept, f->w, p, &size1, &squares);
-        if (ridged)
-            over = (f->panels ? 0.5 * squares : apcg_ridged_gap(f, p)) / goal;
-        else
+        if (worst == 0.0) return 1;
+        if (!ridged)
             over = fmax(worst * size1 / goal, worst / fine);
-        if (worst == 0.0 || over <= 1.0) return 1;
-        const double left = -log(over) / log(over / before);
+        else
+            over = (f->panels ? 0.5 * squares : apcg_ridged_gap(f, p)) / goal;
+        if (sweep > 1) *rate = over / before;
         before = over;
+        if (f->panels && ridged) {
+            const double q = sqrt(*rate), to_come = q / (1.0 - q);
+            over *= q < 1.0 ? to_come * to_come : INFINITY;
+        }
+        if (over <= 1.0) return 1;
+        const double left = -log(over) / log(*rate);
         if (sweep >= 5 && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
     }
 }
@@ -182,6 +192,7 @@ static ptrdiff_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const do
     apcg_penalty p = *unit;
     int alike = 0; /* sweeps alone were not enough for the alpha before */
     const int talk = getenv("TALK") != 0, ahead = getenv("AHEAD") ? atoi(getenv("AHEAD")) : 3;
+    double rate = 1.0; /* by which sweeps converge; not known yet */
     p.a = a;
     p.b = b;
     if (f->panels) apcg_panel_grams(f);
@@ -206,7 +217,7 @@ static ptrdiff_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const do
             if (turn == 0 && alike) news++, apcg_gram_newton(f->M, size, f->kept, f->w, &p, U, S, work, &failed);
             for (ptrdiff_t j = 0; j < size; j++) support += f->w[j] != 0.0;
             dear = f->panels ? 0 : support * support / (6 * size); /* they cost what a factor does */
-            ended = apcg_sweeps(f, &p, ridged, dear < most ? most : dear, goal, alphas[k] * fine, &all);
+            ended = apcg_sweeps(f, &p, ridged, dear < most ? most : dear, goal, alphas[k] * fine, &rate, &all);
             if (f->panels) break;
             alike |= !ended;
             for (int step = 0; step < newtons && !ended; step++)
