@@ -163,8 +163,7 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         if (sweep > 1) *rate = over / before;
         before = over;
         if (f->panels && ridged) {
-            const double q = sqrt(*rate), to_come = q / (1.0 - q);
-            over *= q < 1.0 ? to_come * to_come : INFINITY;
+            over *= *rate < 1.0 ? *rate / (1.0 - *rate) : INFINITY;
         }
         if (over <= 1.0) return 1;
         const double left = -log(over) / log(*rate);
