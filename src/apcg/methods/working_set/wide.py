@@ -208,12 +208,12 @@ class WideRun(SparseRun):
         bend = np.broadcast_to(seen.bend, seen.z.shape)
         if penalty.bounded or not bend.min() > 0:
             return None
-        A, mean = block.centred(bend, self.problem.intercept)
+        A, even, mean = block.centred(bend, self.problem.intercept)
         share = tuning.enough * self._tol
         if gap < math.inf:
             share = max(share, tuning.inner * gap / abs(value))
-        r = -seen.slope / np.sqrt(bend)
-        found = swept(A, 1.0, r, w, penalty, np.ones(1), share, tuning)
+        r = -seen.slope / np.sqrt(bend * even)
+        found = swept(A, float(even[0]), r, w, penalty, np.ones(1), share, tuning)
         self.cost += 0.5 * W.size / self.w.size
         self._sweeps = len(found) == 1
         if not self._sweeps:
