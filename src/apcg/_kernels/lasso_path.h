@@ -167,7 +167,7 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         }
         if (over <= 1.0) return 1;
         const double left = -log(over) / log(*rate);
-        if (sweep >= 5 && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
+        if (sweep >= (f->panels ? 3 : 5) && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
     }
 }
 #include <stdio.h>

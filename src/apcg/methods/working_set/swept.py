@@ -17,24 +17,28 @@ from .penalty import ScaledPenalty
 from .tuning import Tuning
 
 
-def most_sweeps(m: int, n: int, alphas: int, tuning: Tuning) -> int:
-    """As many over m columns as cost what a Gram matrix and a factor do, for each alpha."""
-    gram = costs.RATES.product_dense * 0.5 * n * m**2 / max(alphas, 1)
-    factor = costs.RATES.cholesky_entry * (m / tuning.roomy_stretch) ** 3 / 6
+def most_sweeps(m: int, n: int, alphas: int, tuning: Tuning, few: int = 0) -> int:
+    """As many over m columns as cost what a Gram matrix and a factor do, for each alpha.
+
+    Of all m, or of as few as there would be with a Gram matrix.
+    """
+    size = few or m
+    gram = costs.RATES.product_dense * 0.5 * n * size**2 / max(alphas, 1)
+    factor = costs.RATES.cholesky_entry * (size / tuning.roomy_stretch) ** 3 / 6
     return int((gram + factor) / (tuning.row_number * m * n))
 
 
 def swept(
     A: Matrix, scale: float, r: Vector, w: Vector, unit: ScaledPenalty, alphas: Vector,
-    share: float, tuning: Tuning,
+    share: float, tuning: Tuning, few: int = 0,
 ) -> Matrix:  # fmt: skip
     """The answers for one alpha after the other, a row each, to a gap of `share` of the value.
 
     It begins at w, where r = t - A'w. An answer that sweeps are too slow for is the first that is
-    missing.
+    missing; `few` is as for `most_sweeps`.
     """
     m, n = A.shape
-    most = most_sweeps(m, n, alphas.size, tuning)
+    most = most_sweeps(m, n, alphas.size, tuning, few)
     out, fine = np.empty((alphas.size, m)), unit.least * share**0.5
     done = lasso.row_path(
         np.ascontiguousarray(A), scale, r.copy(), w.copy(), *unit.parts, alphas, fine, share, most,
