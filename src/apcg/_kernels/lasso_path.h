@@ -128,7 +128,16 @@ static inline double apcg_value(const apcg_fit *f, const apcg_penalty *p) {
     return 0.5 * loss + apcg_penalty_value(f->w, f->size, p);
 }
 
-/* P - D on the columns of a Gram matrix, if all b_j > 0 and there are no bounds:
+/* Whether all b_j > 0, and there are no bounds. */
+static inline int apcg_ridged(const apcg_penalty *p, ptrdiff_t size) {
+    for (ptrdiff_t j = 0; j < size; j++)
+        if (!(p->b[j & p->mask[1]] > 0.0) || p->lower[j & p->mask[2]] > -INFINITY ||
+            p->upper[j & p->mask[3]] < INFINITY)
+            return 0;
+    return 1;
+}
+
+/* P - D on the columns of a Gram matrix, if it is ridged:
  *
  *     sum_j a_j |w_j| + (b_j/2) w_j^2 + (|g_j| - a_j)_+^2/(2 b_j) - g_j w_j */
 static inline double apcg_ridged_gap(const apcg_fit *f, const apcg_penalty *p) {
@@ -141,18 +150,23 @@ static inline double apcg_ridged_gap(const apcg_fit *f, const apcg_penalty *p) {
     return gap;
 }
 
+/* The least number of sweeps before they are given up: on a Gram matrix, on rows. */
+#define APCG_TRIES_GRAM 5
+#define APCG_TRIES_ROWS 3
+
 /* Sweeps until what is left is at most `goal`, and, if not all b_j > 0, the violation at most `fine`:
  * gives whether it got there. It gives up once that is predicted to take more than `most` more.
  *
  * On rows what is left is not known, but what a sweep met and by which `rate` that falls, in this
- * call or in the last one. If moves fall by q = sqrt(rate), all that are to come are q/(1 - q) of the
- * last ones. */
+ * call or in the last one: the squares that are to come are rate/(1 - rate) of those it met. (To take
+ * what it met for what is left ends too soon where sweeps are slow, and too late where they are
+ * fast.) */
 static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptrdiff_t most,
-                       double goal, double fine, double *rate, ptrdiff_t *count) {
+                       double goal, double fine, double *rate) {
+    const ptrdiff_t tries = f->panels ? APCG_TRIES_ROWS : APCG_TRIES_GRAM;
     double before = 0.0;
     for (ptrdiff_t sweep = 1;; sweep++) {
         double size1, squares, worst, over;
-        ++*count;
         worst = f->panels ? apcg_row_sweep(f, p, &size1, &squares)
                           : apcg_gram_sweep(f->M, f->size, f->kept, f->w, p, &size1, &squares);
         if (worst == 0.0) return 1;
@@ -167,18 +181,21 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         }
         if (over <= 1.0) return 1;
         const double left = -log(over) / log(*rate);
-        if (sweep >= (f->panels ? 3 : 5) && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
+        if (sweep >= tries && (!(left > 0.0 && left <= (double)most) || sweep >= 4 * most)) return 0;
     }
 }
-#include <stdio.h>
-#include <stdlib.h>
-/* The answers for one alpha after the other: each begins where the last two point to.
+
+/* It goes no further ahead than so many times the way between the last two: digits would be lost. */
+#define APCG_FARTHEST 3.0
+
+/* The answers for one alpha after the other: each begins where the last two point to, unless columns
+ * are alike.
  *
  * Sweeps and Newton steps (`newtons`) take turns (`turns`), until the violation is at most alpha
- * `fine` and the gain to come at most `share` of the value. Sweeps go on while they are predicted to
- * end within `most`, or within what a factor costs. Row k of `out` becomes the answer for alpha k.
- * Gives how many there are: the next one did not end. On rows there are no Newton steps. If sweeps
- * alone were not enough for an alpha, the later ones begin with a Newton step: columns are alike.
+ * `fine` and the gain to come at most `share` of the value; if all b_j > 0, until the gap is. Sweeps
+ * go on while they are predicted to end within `most`, or within what a factor costs. If they do not
+ * for an alpha, columns are alike: the later ones begin with a Newton step. On rows there is none.
+ * Row k of `out` becomes the answer for alpha k. Gives how many there are: the next one did not end.
  *
  * a and b have room for the scaled parameters, `points` for two of `kept`; U, S and work are as for
  * apcg_gram_newton. */
@@ -187,45 +204,36 @@ static ptrdiff_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const do
                            int turns, double *a, double *b, double *points, double *U, ptrdiff_t *S,
                            double *work, double *out) {
     const ptrdiff_t size = f->size;
-    double *now = points, *before = points + f->length;
+    const size_t bytes = (size_t)f->length * sizeof(double);
+    double *now = points, *before = points + f->length, rate = 1.0; /* not known yet */
     apcg_penalty p = *unit;
-    int alike = 0; /* sweeps alone were not enough for the alpha before */
-    const int talk = getenv("TALK") != 0, ahead = getenv("AHEAD") ? atoi(getenv("AHEAD")) : 3;
-    double rate = 1.0; /* by which sweeps converge; not known yet */
+    int alike = 0;
     p.a = a;
     p.b = b;
     if (f->panels) apcg_panel_grams(f);
     for (ptrdiff_t k = 0; k < count; k++) {
-        int ended = 0, ridged = 1;
+        int ended = 0;
         for (ptrdiff_t j = 0; j < (p.mask[0] ? size : 1); j++) a[j] = alphas[k] * unit->a[j];
-        for (ptrdiff_t j = 0; j < (p.mask[1] ? size : 1); j++) {
-            b[j] = alphas[k] * unit->b[j];
-            ridged &= b[j] > 0.0;
-        }
-        for (ptrdiff_t j = 0; j < (p.mask[2] ? size : 1); j++) ridged &= p.lower[j] == -INFINITY;
-        for (ptrdiff_t j = 0; j < (p.mask[3] ? size : 1); j++) ridged &= p.upper[j] == INFINITY;
-        memcpy(now, f->kept, (size_t)f->length * sizeof(double));
-        if (k >= 2 && !alike && alphas[k - 2] > alphas[k - 1] && ahead & (f->panels ? 1 : 2))
-            apcg_ahead(f, log(alphas[k - 1] / alphas[k]) / log(alphas[k - 2] / alphas[k - 1]),
-                       out + (k - 2) * size, before, &p);
-        memcpy(before, now, (size_t)f->length * sizeof(double));
+        for (ptrdiff_t j = 0; j < (p.mask[1] ? size : 1); j++) b[j] = alphas[k] * unit->b[j];
+        const int ridged = apcg_ridged(&p, size);
+        memcpy(now, f->kept, bytes);
+        const double *last = alphas + k;
+        const double by = k < 2 ? 0.0 : log(last[-1] / last[0]) / log(last[-2] / last[-1]);
+        if (!alike && by > 0.0 && by <= APCG_FARTHEST)
+            apcg_ahead(f, by, out + (k - 2) * size, before, &p);
+        memcpy(before, now, bytes);
         const double goal = share * fabs(apcg_value(f, &p));
-        ptrdiff_t all = 0, news = 0;
         for (int turn = 0; turn < turns && !ended; turn++) {
-            ptrdiff_t failed = size + 1, support = 0, dear;
-            if (turn == 0 && alike) news++, apcg_gram_newton(f->M, size, f->kept, f->w, &p, U, S, work, &failed);
+            ptrdiff_t failed = size + 1, support = 0, dear = 0;
+            if (turn == 0 && alike)
+                apcg_gram_newton(f->M, size, f->kept, f->w, &p, U, S, work, &failed);
             for (ptrdiff_t j = 0; j < size; j++) support += f->w[j] != 0.0;
-            dear = f->panels ? 0 : support * support / (6 * size); /* they cost what a factor does */
-            ended = apcg_sweeps(f, &p, ridged, dear < most ? most : dear, goal, alphas[k] * fine, &rate, &all);
-            if (f->panels) break;
+            if (!f->panels) dear = support * support / (6 * size); /* they cost what a factor does */
+            ended = apcg_sweeps(f, &p, ridged, dear < most ? most : dear, goal, alphas[k] * fine,
+                                &rate);
             alike |= !ended;
             for (int step = 0; step < newtons && !ended; step++)
-                if (news++, apcg_gram_newton(f->M, size, f->kept, f->w, &p, U, S, work, &failed) < 2) break;
-        }
-        if (talk) {
-            ptrdiff_t s = 0;
-            for (ptrdiff_t j = 0; j < size; j++) s += f->w[j] != 0.0;
-            printf("%s alpha %g size %ld support %ld sweeps %ld newton %ld\n", f->panels ? "rows" : "gram", alphas[k], (long)size, (long)s, (long)all, (long)news);
+                if (apcg_gram_newton(f->M, size, f->kept, f->w, &p, U, S, work, &failed) < 2) break;
         }
         if (!ended) return k;
         memcpy(out + k * size, f->w, (size_t)size * sizeof(double));

@@ -51,4 +51,5 @@ class SweptModel:
     """The model of a round at v, as `GramModel` has it; its slopes g are not known."""
 
     def __init__(self, v: Vector) -> None:
-        self.v, self.g = v, None
+        self.v = v
+        self.g: Vector | None = None
