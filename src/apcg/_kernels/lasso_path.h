@@ -153,6 +153,8 @@ static inline double apcg_ridged_gap(const apcg_fit *f, const apcg_penalty *p) {
 /* The least number of sweeps before they are given up: on a Gram matrix, on rows. */
 #define APCG_TRIES_GRAM 5
 #define APCG_TRIES_ROWS 3
+/* A rate below this is not relied on: it may be that of another alpha, with other columns. */
+#define APCG_FASTEST 0.1
 
 /* Sweeps until what is left is at most `goal`, and, if not all b_j > 0, the violation at most `fine`:
  * gives whether it got there. It gives up once that is predicted to take more than `most` more.
@@ -177,7 +179,8 @@ static int apcg_sweeps(const apcg_fit *f, const apcg_penalty *p, int ridged, ptr
         if (sweep > 1) *rate = over / before;
         before = over;
         if (f->panels && ridged) {
-            over *= *rate < 1.0 ? *rate / (1.0 - *rate) : INFINITY;
+            const double slow = fmax(*rate, APCG_FASTEST);
+            over *= slow < 1.0 ? slow / (1.0 - slow) : INFINITY;
         }
         if (over <= 1.0) return 1;
         const double left = -log(over) / log(*rate);
