@@ -127,7 +127,7 @@ def gram_path(G, q, total, alphas, p, w=None, fine=1e-9, share=1e-12, turns=(5, 
     m = q.size
     w = np.zeros(m) if w is None else w.copy()
     g, out = q - G @ w, np.full((len(alphas), m), np.nan)
-    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((6, m))
+    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((8, m))
     alphas = np.asarray(alphas, float)
     done = lasso.gram_path(G, q, total, g, w, *p.parts, alphas, fine, share, *turns, *room, out)
     return done, out, g
@@ -161,11 +161,11 @@ def test_a_path_ends_where_an_alpha_does_not_come_to_an_end():
 
 
 def test_a_large_support_gets_as_many_sweeps_as_cost_a_factor():
-    """60 of 60 columns: ten where at least one is asked for. The same with 10 gets that one."""
+    """60 of 60 columns: while ten are predicted to do. With 10 of 10 it is one, and not enough."""
     for size, ends in ((60, 1), (10, 0)):
-        G = np.eye(size) + 0.3 / size
-        given = {"fine": 1e-2, "share": 1.0, "turns": (1, 0, 1)}
-        done = gram_path(G, np.ones(size), 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0]
+        G, q = np.eye(size) + 1.0 / size, np.linspace(1.0, 2.0, size)
+        given = {"fine": 1e-4, "share": 1.0, "turns": (1, 0, 1)}
+        done = gram_path(G, q, 1.0, [0.1], penalty(1.0), np.ones(size), **given)[0]
         assert done == ends
 
 

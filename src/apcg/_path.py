@@ -108,8 +108,8 @@ def _together(
         interrupted = bool(found)
     seconds = (time.perf_counter() - begun) / max(len(found), 1)
     note = (
-        "working_set: it goes on from the alpha before, many of them on one Gram matrix, which is "
-        "not counted in the passes"
+        "working_set: it goes on from the alpha before, many of them on one Gram matrix or set of "
+        "columns, whose sweeps are not counted in the passes"
     )
     for k, c in found.items():
         gap = c.primal - c.dual

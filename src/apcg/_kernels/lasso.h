@@ -32,32 +32,50 @@ static inline double apcg_best(double w, double slope, double h, ptrdiff_t j,
     return best < lower ? lower : (best > upper ? upper : best);
 }
 
+/* w_j becomes the best there is when all others stay; gives its move. `worst` becomes the greatest
+ * move times the curvature, if it is greater, size1 takes |w_j|, and `squares` that product squared,
+ * over b_j: half of that sum is the gap that a sweep met, if all b_j > 0. */
+static inline double apcg_coordinate(double *w, double slope, double h, ptrdiff_t j,
+                                     const apcg_penalty *p, double *worst, double *size1,
+                                     double *squares) {
+    const double new = apcg_best(w[j], slope, h, j, p), move = new - w[j];
+    *size1 += fabs(new);
+    if (move == 0.0) return 0.0;
+    const double b = p->b[j & p->mask[1]], far = fabs(move) * (h + b);
+    w[j] = new;
+    *worst = far > *worst ? far : *worst;
+    *squares += far * far / b;
+    return move;
+}
+
+/* One sweep: gives `worst` of it. */
+APCG_CLONES static double apcg_gram_sweep(const double *G, ptrdiff_t size, double *restrict g,
+                                          double *restrict w, const apcg_penalty *p, double *size1,
+                                          double *squares) {
+    double worst = 0.0;
+    *size1 = *squares = 0.0;
+    for (ptrdiff_t j = 0; j < size; j++) {
+        const double *restrict row = G + j * size;
+        const double move = apcg_coordinate(w, g[j], row[j], j, p, &worst, size1, squares);
+        if (move == 0.0) continue;
+        for (ptrdiff_t i = 0; i < size; i++) g[i] -= move * row[i];
+    }
+    return worst;
+}
+
 /* Up to `most` sweeps; gives how many there were. `worst` is the greatest move of the last one, times
  * the curvature. Times the sum of all |w_j| it bounds what is left to gain. It ends when the
  * violation is at most `target` and that bound at most `enough`, or at most `fine` and `least`. */
-APCG_CLONES static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, double *restrict g,
-                                              double *restrict w, const apcg_penalty *p,
-                                              ptrdiff_t most, double target, double enough,
-                                              double fine, double least, double *worst) {
+static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, double *g, double *w,
+                                  const apcg_penalty *p, ptrdiff_t most, double target,
+                                  double enough, double fine, double least, double *worst) {
     ptrdiff_t sweep = 0;
     while (sweep < most) {
-        double size1 = 0.0;
-        *worst = 0.0;
+        double size1, squares;
+        *worst = apcg_gram_sweep(G, size, g, w, p, &size1, &squares);
         sweep++;
-        for (ptrdiff_t j = 0; j < size; j++) {
-            const double *restrict row = G + j * size;
-            const double new = apcg_best(w[j], g[j], row[j], j, p), move = new - w[j];
-            size1 += fabs(new);
-            if (move == 0.0) continue;
-            const double far = fabs(move) * (row[j] + p->b[j & p->mask[1]]);
-            w[j] = new;
-            *worst = far > *worst ? far : *worst;
-            for (ptrdiff_t i = 0; i < size; i++) g[i] -= move * row[i];
-        }
         const double left = *worst * size1;
-        if ((*worst <= target && left <= enough) ||
-            (*worst <= fine && left <= least))
-            break;
+        if ((*worst <= target && left <= enough) || (*worst <= fine && left <= least)) break;
     }
     return sweep;
 }
@@ -193,52 +211,6 @@ static inline double apcg_penalty_value(const double *w, ptrdiff_t size, const a
         if (x != 0.0) total += p->a[j & p->mask[0]] * fabs(x) + 0.5 * p->b[j & p->mask[1]] * x * x;
     }
     return total;
-}
-
-/* The answers for one alpha after the other, with alpha a and alpha b in the place of a and b: each
- * begins with the one before. g = q - G w is kept; `total` is the value at w = 0, twice.
- *
- * Sweeps (at least `most`) and Newton steps (`newtons`) take turns (`turns`), until the violation is
- * at most alpha `fine` and the gain to come at most `share` of the value. Row k of `out` becomes the
- * answer for alpha k. Gives how many there are: the next one did not end. If sweeps alone were not
- * enough for an alpha, the later ones begin with a Newton step: columns are alike.
- *
- * a and b have room for the scaled parameters; U, S and work are as for apcg_gram_newton. */
-APCG_CLONES static ptrdiff_t apcg_gram_path(const double *G, ptrdiff_t size, const double *q,
-                                            double total, double *restrict g, double *restrict w,
-                                            const apcg_penalty *unit, const double *alphas,
-                                            ptrdiff_t count, double fine, double share,
-                                            ptrdiff_t most, int newtons, int turns, double *a,
-                                            double *b, double *U, ptrdiff_t *S, double *work,
-                                            double *out) {
-    apcg_penalty p = *unit;
-    int alike = 0; /* sweeps alone were not enough for the alpha before */
-    p.a = a;
-    p.b = b;
-    for (ptrdiff_t k = 0; k < count; k++) {
-        const ptrdiff_t na = p.mask[0] ? size : 1, nb = p.mask[1] ? size : 1;
-        double value = total, worst = 0.0;
-        int ended = 0;
-        for (ptrdiff_t j = 0; j < na; j++) a[j] = alphas[k] * unit->a[j];
-        for (ptrdiff_t j = 0; j < nb; j++) b[j] = alphas[k] * unit->b[j];
-        for (ptrdiff_t j = 0; j < size; j++) value -= (q[j] + g[j]) * w[j];
-        value = 0.5 * value + apcg_penalty_value(w, size, &p);
-        for (int turn = 0; turn < turns && !ended; turn++) {
-            ptrdiff_t failed = size + 1, support = 0, sweeps;
-            if (turn == 0 && alike) apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed);
-            for (ptrdiff_t j = 0; j < size; j++) support += w[j] != 0.0;
-            sweeps = support * support / (6 * size); /* they cost what a factor does */
-            if (sweeps < most) sweeps = most;
-            ended = apcg_gram_sweeps(G, size, g, w, &p, sweeps, 0.0, 0.0, alphas[k] * fine,
-                                     share * fabs(value), &worst) < sweeps || worst == 0.0;
-            alike |= !ended;
-            for (int step = 0; step < newtons && !ended; step++)
-                if (apcg_gram_newton(G, size, g, w, &p, U, S, work, &failed) < 2) break;
-        }
-        if (!ended) return k;
-        for (ptrdiff_t j = 0; j < size; j++) out[k * size + j] = w[j];
-    }
-    return count;
 }
 
 /* g_k -= by_k row, for K rows g_k of `size` numbers: four at a time, so that `row` is read once for

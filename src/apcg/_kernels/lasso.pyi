@@ -51,6 +51,22 @@ def gram_path(
     vectors: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> int: ...
+def row_path(
+    A: NDArray[np.float64],
+    scale: float,
+    r: _Vector,
+    w: _Vector,
+    a: _Vector,
+    b: _Vector,
+    lower: _Vector,
+    upper: _Vector,
+    alphas: _Vector,
+    fine: float,
+    share: float,
+    most: int,
+    room: _Vector,
+    out: NDArray[np.float64],
+) -> int: ...
 def group_sweeps(
     G: NDArray[np.float64],
     g: NDArray[np.float64],

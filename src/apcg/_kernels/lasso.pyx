@@ -20,11 +20,22 @@ cdef extern from "lasso.h" nogil:
     int apcg_gram_newton(const double *G, Py_ssize_t size, double *g, double *w,
                          const apcg_penalty *p, double *U, Py_ssize_t *S, double *work,
                          Py_ssize_t *failed)
-    Py_ssize_t apcg_gram_path(const double *G, Py_ssize_t size, const double *q, double total,
-                              double *g, double *w, const apcg_penalty *unit,
-                              const double *alphas, Py_ssize_t count, double fine, double share,
-                              Py_ssize_t most, int newtons, int turns, double *a, double *b,
-                              double *U, Py_ssize_t *S, double *work, double *out)
+
+cdef extern from "lasso_path.h" nogil:
+    ctypedef struct apcg_fit:
+        const double *M
+        Py_ssize_t length
+        double *kept
+        const double *q
+        double *panels
+        double *w
+        Py_ssize_t size
+        double total
+        double scale
+    Py_ssize_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const double *alphas,
+                         Py_ssize_t count, double fine, double share, Py_ssize_t most, int newtons,
+                         int turns, double *a, double *b, double *points, double *U, Py_ssize_t *S,
+                         double *work, double *out)
 
 
 def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
@@ -72,22 +83,47 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
               Py_ssize_t[::1] support, double[:, ::1] vectors, double[:, ::1] out):
     """Answers for one alpha after the other, with alpha a and alpha b in the place of a and b.
 
-    Row k of `out` becomes the answer for alphas[k]. The first begins at w, each of the others at the
-    one before. g = q - G w goes along; w and g become those of the last. `total` is twice the value
-    at w = 0. At least `most` sweeps and up to `newtons` Newton steps take turns, until no violation
-    is above alpha `fine` and the gain to come is at most `share` of the value. Gives how many answers
-    there are: the next one did not end in so many `turns`. `matrix`, `support` and `vectors` (6 of
-    them) are room to work in.
+    Row k of `out` becomes the answer for alphas[k]. The first begins at w, each of the others where
+    the ones before point to. g = q - G w goes along; w and g become those of the last. `total` is
+    twice the value at w = 0. Sweeps, while they are predicted to end within `most` or within what a
+    factor costs, and up to `newtons` Newton steps take turns, until no violation is above alpha
+    `fine` and the gain to come is at most `share` of the value. Gives how many answers there are:
+    the next one did not end in so many `turns`. `matrix`, `support` and `vectors` (8 of them) are
+    room to work in.
     """
     cdef apcg_penalty unit = penalty(a, b, lower, upper)
+    cdef apcg_fit f
     cdef Py_ssize_t done, size = w.shape[0]
     if size == 0 or alphas.shape[0] == 0:
         return alphas.shape[0]
+    f.M, f.length, f.kept, f.q, f.panels = &G[0, 0], size, &g[0], &q[0], NULL
+    f.w, f.size, f.total, f.scale = &w[0], size, total, 1.0
     with nogil:
-        done = apcg_gram_path(&G[0, 0], size, &q[0], total, &g[0], &w[0], &unit, &alphas[0],
-                              alphas.shape[0], fine, share, most, newtons, turns, &vectors[4, 0],
-                              &vectors[5, 0], &matrix[0, 0], &support[0], &vectors[0, 0],
-                              &out[0, 0])
+        done = apcg_path(&f, &unit, &alphas[0], alphas.shape[0], fine, share, most, newtons, turns,
+                         &vectors[4, 0], &vectors[5, 0], &vectors[6, 0], &matrix[0, 0],
+                         &support[0], &vectors[0, 0], &out[0, 0])
+    return done
+
+
+def row_path(const double[:, ::1] A, double scale, double[::1] r, double[::1] w,
+             const double[::1] a, const double[::1] b, const double[::1] lower,
+             const double[::1] upper, const double[::1] alphas, double fine, double share,
+             Py_ssize_t most, double[::1] room, double[:, ::1] out):
+    """The same by sweeps alone, with G = scale A A' and r = t - A'w, which goes along.
+
+    An answer does not end if that is predicted to take more than `most` sweeps. `room` has 10
+    numbers for each row, 2 for each column, and 56 more.
+    """
+    cdef apcg_penalty unit = penalty(a, b, lower, upper)
+    cdef apcg_fit f
+    cdef Py_ssize_t done, size = w.shape[0], n = r.shape[0]
+    if size == 0 or n == 0 or alphas.shape[0] == 0:
+        return alphas.shape[0]
+    f.M, f.length, f.kept, f.q, f.panels = &A[0, 0], n, &r[0], NULL, &room[2 * (size + n)]
+    f.w, f.size, f.total, f.scale = &w[0], size, 0.0, scale
+    with nogil:
+        done = apcg_path(&f, &unit, &alphas[0], alphas.shape[0], fine, share, most, 0, 1, &room[0],
+                         &room[size], &room[2 * size], NULL, NULL, NULL, &out[0, 0])
     return done
 
 

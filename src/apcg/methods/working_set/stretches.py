@@ -29,6 +29,7 @@ from ...losses import Squared
 from .looks import Looks, look
 from .penalty import ScaledPenalty
 from .run import STALL
+from .swept import swept
 from .tuning import Tuning
 
 
@@ -61,7 +62,7 @@ class ColumnSet:
         self._t = self._prepared(y[None])[0]
         self.total = float(self._t @ self._t) / self._n
         self.ids, self.rows = np.empty(0, np.intp), np.empty((0, y.size))
-        self._A, self.G, self.q = self.rows, np.empty((0, 0)), np.empty(0)
+        self._A, self._G, self.q = self.rows, np.empty((0, 0)), np.empty(0)
 
     def _prepared(self, rows: Matrix) -> Matrix:
         """Less their means, and times sqrt(s)."""
@@ -70,30 +71,43 @@ class ColumnSet:
         return rows if self._root is None else rows * self._root
 
     def keep(self, some: Index) -> None:
-        """Only these, by their places in the set."""
-        same = self._A is self.rows
+        """Only these, by their places in the set, in that order."""
+        same, known = self._A is self.rows, some[some < len(self._G)]
         self.ids, self.rows, self.q = self.ids[some], self.rows[some], self.q[some]
         self._A = self.rows if same else self._A[some]
-        self.G = self.G[np.ix_(some, some)]
+        self._G = self._G[np.ix_(known, known)]
 
     def extend(self, more: Index) -> None:
         """With more columns of X."""
-        m = self.ids.size
-        if m == 0:
+        if self.ids.size == 0:
             whole = more.size == self._X.shape[1]
             self.ids, self.rows = more, self._X.T if whole else self._taken(more)
             self._A = self._prepared(self.rows)
-            self.G, self.q = self._A @ self._A.T, self._A @ self._t / self._n
-            self.G /= self._n
+            self.q = self._A @ self._t / self._n
             return
         rows = self._taken(more)
         A, same = self._prepared(rows), self._A is self.rows
         self.ids, self.rows = np.concatenate([self.ids, more]), np.concatenate([self.rows, rows])
         self._A = self.rows if same else np.concatenate([self._A, A])
-        new, G = self._A @ A.T, np.empty((self.ids.size,) * 2)
-        new /= self._n
-        G[:m, :m], G[:, m:], G[m:, :m] = self.G, new, new[:m].T
-        self.G, self.q = G, np.concatenate([self.q, A @ self._t / self._n])
+        self.q = np.concatenate([self.q, A @ self._t / self._n])
+
+    @property
+    def G(self) -> Matrix:
+        """Of all columns; what is not known of it is computed."""
+        m = len(self._G)
+        if m < self.ids.size:
+            new, G = self._A @ self._A[m:].T, np.empty((self.ids.size,) * 2)
+            new /= self._n
+            G[:m, :m], G[:, m:], G[m:, :m] = self._G, new, new[:m].T
+            self._G = G
+        return self._G
+
+    def swept(
+        self, w: Vector, unit: ScaledPenalty, alphas: Vector, tol: float, tuning: Tuning
+    ) -> Matrix:
+        """`solved` without G, as far as sweeps are fast enough."""
+        r = self._t - w @ self._A
+        return swept(self._A, 1 / self._n, r, w, unit, alphas, tuning.enough * tol, tuning)
 
     def _taken(self, some: Index) -> Matrix:
         return np.ascontiguousarray(self._X[:, some].T)
@@ -120,15 +134,22 @@ class Walk:
         first, more = tuning.columns_for
         few = tuning.few_columns if self.coarse else tuning.at_once
         self.whole = d <= min(few, problem.n, first + more * alphas.size)
+        self._sweeps = True  # whether sweeps alone were enough so far
 
     def _scored(self, size: Vector) -> Vector:
         a = self._unit.a
         return size if a.size == 1 and a[0] == 1 else size / a
 
     @property
+    def by_rows(self) -> bool:
+        """Whether the set is for sweeps over its rows: it is wide, and they were enough so far."""
+        wide = self._set.ids.size > self._tuning.wide * self._problem.n_samples
+        return wide and self._sweeps and self._unit.ridged
+
+    @property
     def fits(self) -> bool:
-        """Whether the set is not too large for Newton steps on it."""
-        return self._set.ids.size <= self._tuning.widest_stretch
+        """Whether the set is not too large for Newton steps on it, or needs none."""
+        return self.by_rows or self._set.ids.size <= self._tuning.widest_stretch
 
     def stretch(self, alphas: Vector) -> tuple[Matrix, Looks]:
         """The next of the alphas, as many as a set is good for, as far as they come to an end."""
@@ -201,11 +222,15 @@ class Walk:
 
     def _solved(self, alphas: Vector) -> Matrix:
         """The answers on the set, a row each, as far as they came to an end."""
-        t, own = self._tuning, self._set
+        t, own, on = self._tuning, self._set, self._unit.on(self._set.ids)
+        if self.by_rows:
+            W = own.swept(self._w, on, alphas, self._tol, t)
+            self._sweeps = len(W) == alphas.size
+            if len(W) or not self.fits:
+                return W
         return solved(
-            own.G, own.q, own.total, self._slope[own.ids], self._w, self._unit.on(own.ids),
-            alphas, self._tol, t,
-        )  # fmt: skip
+            own.G, own.q, own.total, self._slope[own.ids], self._w, on, alphas, self._tol, t
+        )
 
 
 def solved(
@@ -219,7 +244,7 @@ def solved(
     """
     m, share = w.size, tuning.enough * tol
     out = np.empty((alphas.size, m))
-    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((6, m))
+    room = np.empty((m, m)), np.empty(m, np.intp), np.empty((8, m))
     done = lasso.gram_path(
         G, q, total, slope.copy(), w.copy(), *unit.parts, alphas, unit.least * math.sqrt(share),
         share, tuning.stretch_sweeps, tuning.newtons, tuning.turns, *room, out,

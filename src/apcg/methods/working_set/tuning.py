@@ -94,8 +94,9 @@ class Tuning:
     #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;
     #: 10,320 x 164 at /10 37, 12, 11 and 12, /1000 260, 258, 232 and 280
     moving: float = 0.8
-    #: paths of the squared loss on dense data: at least so many sweeps between Newton's steps; 3, 7
-    #: and 15 took 1.0, 1.0 and 1.1 of the time on alon, golub, generated genes and regressions
+    #: paths of the squared loss on dense data: sweeps go on between Newton's steps while they are
+    #: predicted to end within so many, or within what a factor costs; 2, 10 and 20 took 1.0 to
+    #: 1.1, 0.95 to 1.05 and 0.95 to 1.05 of the time on one-hot rows and regressions
     stretch_sweeps: int = 5
     #: alpha falls by these factors in a stretch, at least and at most; from 1.1 for the first golub
     #: took 1.5 of the time, and with 10 for the second regressions 1.2
@@ -110,6 +111,14 @@ class Tuning:
     #: sets of more columns are left to runs, for the memory; with 1,000 here, 300 x 2,000 at
     #: l1_ratio 0.5 took 2.2 to 3.3 times as long
     widest_stretch: int = 2000
+    #: with an L2 part, a set of more columns than this part of the samples is swept by rows. Random
+    #: 300 x 2,000, l1_ratio 0.5 and 0.9, took 1.0 of the time with 0.7, 1.1 with 1.4, 1.1 to 1.2
+    #: with 2, and 1.5 to 4 times as long with Gram matrices alone; columns alike 0.6 to 1.0 there
+    wide: float = 1.0
+    #: nanoseconds of a number in such a sweep (1,500 x 300: 62 us); what it is compared with is in
+    #: `costs`. With 0.05 and 0.45 paths on columns alike took 1.0 to 1.4 and 0.6 to 1.0 of that;
+    #: with 0.45 sweeps were given up on 200 x 5,000 at lambda_max/1000: 1.5 s, and 0.05 with 0.15
+    row_number: float = 0.15
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
     #: with so few columns, no more than samples, the set has all from the start: one-hot rows
