@@ -1,0 +1,91 @@
+/* Coordinate steps on sparse columns with slopes that follow: a row is a record of its slope, its
+ * curvature and how far its prediction has moved, side by side, so that a step meets each row once. */
+#ifndef APCG_FRESH_H
+#define APCG_FRESH_H
+
+#include "columns.h"
+
+typedef struct {
+    float slope; /* minus the slope of the loss */
+    float bend;
+    double way;
+} apcg_row;
+
+typedef struct {
+    const int64_t *start;
+    const int64_t *ids;
+    const double *far; /* no |step| is longer: one for each position */
+    const double *squares; /* |A_j|^2 by column */
+    ptrdiff_t rows, count;
+    double moved_most;
+} apcg_block;
+
+/* FLOAT is the product of an entry and a number of a row: in float if entries are, summed in double. */
+#define APCG_FRESH(E, dot, both, steps)                                                            \
+    static inline double dot(const E *a, ptrdiff_t size, const apcg_row *rows) {                   \
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;                                             \
+        ptrdiff_t k = 0;                                                                           \
+        for (; k + 3 < size; k += 4) {                                                             \
+            s0 += a[k].x * rows[a[k].row].slope;                                                   \
+            s1 += a[k + 1].x * rows[a[k + 1].row].slope;                                           \
+            s2 += a[k + 2].x * rows[a[k + 2].row].slope;                                           \
+            s3 += a[k + 3].x * rows[a[k + 3].row].slope;                                           \
+        }                                                                                          \
+        for (; k < size; k++) s0 += a[k].x * rows[a[k].row].slope;                                 \
+        return (s0 + s1) + (s2 + s3);                                                              \
+    }                                                                                              \
+    static inline double both(const E *a, ptrdiff_t size, const apcg_row *rows, double *bend) {    \
+        double s0 = 0.0, s1 = 0.0, h0 = 0.0, h1 = 0.0;                                             \
+        ptrdiff_t k = 0;                                                                           \
+        for (; k + 1 < size; k += 2) {                                                             \
+            s0 += a[k].x * rows[a[k].row].slope;                                                   \
+            s1 += a[k + 1].x * rows[a[k + 1].row].slope;                                           \
+            h0 += a[k].x * a[k].x * rows[a[k].row].bend;                                           \
+            h1 += a[k + 1].x * a[k + 1].x * rows[a[k + 1].row].bend;                               \
+        }                                                                                          \
+        if (k < size) {                                                                            \
+            s0 += a[k].x * rows[a[k].row].slope;                                                   \
+            h0 += a[k].x * a[k].x * rows[a[k].row].bend;                                           \
+        }                                                                                          \
+        *bend = h0 + h1;                                                                           \
+        return s0 + s1;                                                                            \
+    }                                                                                              \
+    /* Steps on the positions from `first` on, until the squares of moves add up to `most`; gives   \
+     * where it ended. */                                                                          \
+    static ptrdiff_t steps(const E *a, const apcg_block *block, ptrdiff_t first, double *v,        \
+                           double *seen, apcg_row *rows, const apcg_penalty *p, double *worst) {   \
+        double moved = 0.0;                                                                        \
+        ptrdiff_t i = first;                                                                       \
+        for (; i < block->count && moved <= block->moved_most; i++) {                              \
+            const int64_t j = block->ids[i];                                                       \
+            const E *column = a + block->start[j];                                                 \
+            const ptrdiff_t size = block->start[j + 1] - block->start[j];                          \
+            const double old = v[i], far = block->far[i];                                          \
+            double slope, bend;                                                                    \
+            if (old == 0.0) {                                                                      \
+                slope = seen[j] = dot(column, size, rows);                                         \
+                if (fabs(slope) <= p->a[i & p->mask[0]]) continue;                                 \
+            }                                                                                      \
+            slope = seen[j] = both(column, size, rows, &bend);                                     \
+            double new = apcg_best(old, slope, bend, i, p);                                        \
+            new = new > old + far ? old + far : (new < old - far ? old - far : new);               \
+            const double move = new - old;                                                         \
+            if (move == 0.0) continue;                                                             \
+            const double much = fabs(move) * (bend + p->b[i & p->mask[1]]);                        \
+            *worst = much > *worst ? much : *worst;                                                \
+            v[i] = new;                                                                            \
+            moved += move * move * block->squares[j];                                              \
+            for (ptrdiff_t k = 0; k < size; k++) {                                                 \
+                apcg_row *row = rows + column[k].row;                                              \
+                const double by = move * (double)column[k].x;                                      \
+                row->slope -= (float)by * row->bend;                                               \
+                row->way += by;                                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        return i;                                                                                  \
+    }
+
+APCG_FRESH(apcg_narrow, apcg_fresh_dot_n, apcg_fresh_both_n, apcg_steps_n)
+APCG_FRESH(apcg_wide, apcg_fresh_dot_w, apcg_fresh_both_w, apcg_steps_w)
+
+#endif
