@@ -53,7 +53,8 @@ typedef struct {
     /* Steps on the positions from `first` on, until the squares of moves add up to `most`; gives   \
      * where it ended. */                                                                          \
     static ptrdiff_t steps(const E *a, const apcg_block *block, ptrdiff_t first, double *v,        \
-                           double *seen, apcg_row *rows, const apcg_penalty *p, double *worst) {   \
+                           double *met, double *seen, apcg_row *rows,                      \
+                           const apcg_penalty *p) {                                                \
         double moved = 0.0;                                                                        \
         ptrdiff_t i = first;                                                                       \
         for (; i < block->count && moved <= block->moved_most; i++) {                              \
@@ -62,6 +63,7 @@ typedef struct {
             const ptrdiff_t size = block->start[j + 1] - block->start[j];                          \
             const double old = v[i], far = block->far[i];                                          \
             double slope, bend;                                                                    \
+            met[i] = 0.0;                                                                          \
             if (old == 0.0) {                                                                      \
                 slope = seen[j] = dot(column, size, rows);                                         \
                 if (fabs(slope) <= p->a[i & p->mask[0]]) continue;                                 \
@@ -71,8 +73,7 @@ typedef struct {
             new = new > old + far ? old + far : (new < old - far ? old - far : new);               \
             const double move = new - old;                                                         \
             if (move == 0.0) continue;                                                             \
-            const double much = fabs(move) * (bend + p->b[i & p->mask[1]]);                        \
-            *worst = much > *worst ? much : *worst;                                                \
+            met[i] = fabs(move) * (bend + p->b[i & p->mask[1]]);                                   \
             v[i] = new;                                                                            \
             moved += move * move * block->squares[j];                                              \
             for (ptrdiff_t k = 0; k < size; k++) {                                                 \

@@ -15,9 +15,11 @@ def steps(
     moved_most: float,
     first: int,
     v: _Vector,
+    met: _Vector,
+    seen: _Vector,
     rows: NDArray[np.float64],
     a: _Vector,
     b: _Vector,
     lower: _Vector,
     upper: _Vector,
-) -> tuple[int, float]: ...
+) -> int: ...

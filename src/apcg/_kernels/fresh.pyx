@@ -22,11 +22,11 @@ cdef extern from "fresh.h" nogil:
         Py_ssize_t count
         double moved_most
     Py_ssize_t apcg_steps_n(const apcg_narrow *a, const apcg_block *block, Py_ssize_t first,
-                            double *v, double *seen, apcg_row *rows,
-                            const apcg_penalty *p, double *worst)
+                            double *v, double *met, double *seen, apcg_row *rows,
+                            const apcg_penalty *p)
     Py_ssize_t apcg_steps_w(const apcg_wide *a, const apcg_block *block, Py_ssize_t first,
-                            double *v, double *seen, apcg_row *rows,
-                            const apcg_penalty *p, double *worst)
+                            double *v, double *met, double *seen, apcg_row *rows,
+                            const apcg_penalty *p)
 
 
 def fill(const double[::1] slope, const double[::1] bend, double[:, ::1] rows):
@@ -40,24 +40,23 @@ def fill(const double[::1] slope, const double[::1] bend, double[:, ::1] rows):
 
 def steps(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
           const int64_t[::1] ids, const double[::1] far, const double[::1] squares,
-          double moved_most, Py_ssize_t first, double[::1] v, double[::1] seen,
-          double[:, ::1] rows,
+          double moved_most, Py_ssize_t first, double[::1] v, double[::1] met,
+          double[::1] seen, double[:, ::1] rows,
           const double[::1] a, const double[::1] b, const double[::1] lower,
           const double[::1] upper):
     """Steps from position `first` on: where it ended, and the greatest violation met."""
     cdef apcg_penalty p = penalty(a, b, lower, upper)
-    cdef double worst = 0.0
     cdef Py_ssize_t end
     cdef apcg_block block
     if entries.shape[0] == 0 or ids.shape[0] == 0:
-        return ids.shape[0], 0.0
+        return ids.shape[0]
     block = apcg_block(&start[0], &ids[0], &far[0], &squares[0], rows.shape[0], ids.shape[0],
                        moved_most)
     with nogil:
         if wide:
-            end = apcg_steps_w(<const apcg_wide *> &entries[0], &block, first, &v[0], &seen[0],
-                               <apcg_row *> &rows[0, 0], &p, &worst)
+            end = apcg_steps_w(<const apcg_wide *> &entries[0], &block, first, &v[0], &met[0],
+                               &seen[0], <apcg_row *> &rows[0, 0], &p)
         else:
-            end = apcg_steps_n(<const apcg_narrow *> &entries[0], &block, first, &v[0], &seen[0],
-                               <apcg_row *> &rows[0, 0], &p, &worst)
-    return end, worst
+            end = apcg_steps_n(<const apcg_narrow *> &entries[0], &block, first, &v[0], &met[0],
+                               &seen[0], <apcg_row *> &rows[0, 0], &p)
+    return end

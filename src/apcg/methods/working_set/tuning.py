@@ -168,10 +168,15 @@ class Tuning:
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
-    fresh_rounds: int = 2
-    fresh_sweeps: tuple[int, int] = (1, 3)
-    fresh_move: float = 0.1
-    fresh_stage: float = 3.0
+    runs_first: int = 3
+    fresh_rounds: int = 1
+    fresh_order: int = 2
+    fresh_sweeps: int = 2
+    fresh_full: int = 2
+    fresh_move: float = 0.3
+    fresh_share: float = 1.0
+    fresh_pays: float = 0.9
+    fresh_much: float = 0.1
     # ---- the softmax (decision 14) ----
     #: units in the last place that rounding may take from the diagonal of the matrix of second
     #: derivatives, and that are added to it: columns that are alike then still have a factor
