@@ -13,14 +13,15 @@ typedef struct {
 
 typedef struct {
     const int64_t *start;
-    const int64_t *ids;
-    const double *far; /* no |step| is longer: one for each position */
-    const double *squares; /* |A_j|^2 by column */
-    ptrdiff_t rows, count;
-    double moved_most;
+    const int64_t *ids;    /* the column of each position */
+    const double *squares; /* |A_j|^2, by column */
+    const double *far;     /* no step is longer, by position */
+    ptrdiff_t count;
+    double most;
 } apcg_block;
 
-/* FLOAT is the product of an entry and a number of a row: in float if entries are, summed in double. */
+/* `dot` is the slope of a column, `both` its curvature too. A product is float if the entries are, and
+ * sums are double. */
 #define APCG_FRESH(E, dot, both, steps)                                                            \
     static inline double dot(const E *a, ptrdiff_t size, const apcg_row *rows) {                   \
         double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;                                             \
@@ -50,14 +51,14 @@ typedef struct {
         *bend = h0 + h1;                                                                           \
         return s0 + s1;                                                                            \
     }                                                                                              \
-    /* Steps on the positions from `first` on, until the squares of moves add up to `most`; gives   \
-     * where it ended. */                                                                          \
-    static ptrdiff_t steps(const E *a, const apcg_block *block, ptrdiff_t first, double *v,        \
-                           double *met, double *seen, apcg_row *rows,                      \
-                           const apcg_penalty *p) {                                                \
+    /* A step on each position from `first` on, until the squares of moves, times those of columns,  \
+     * add up to `most`: where it ended. */                                                        \
+    static ptrdiff_t steps(const E *a, const apcg_block *block, const apcg_penalty *p,             \
+                           ptrdiff_t first, double *v, double *met, double *slopes,                \
+                           apcg_row *rows) {                                                       \
         double moved = 0.0;                                                                        \
         ptrdiff_t i = first;                                                                       \
-        for (; i < block->count && moved <= block->moved_most; i++) {                              \
+        for (; i < block->count && moved <= block->most; i++) {                                    \
             const int64_t j = block->ids[i];                                                       \
             const E *column = a + block->start[j];                                                 \
             const ptrdiff_t size = block->start[j + 1] - block->start[j];                          \
@@ -65,14 +66,14 @@ typedef struct {
             double slope, bend;                                                                    \
             met[i] = 0.0;                                                                          \
             if (old == 0.0) {                                                                      \
-                slope = seen[j] = dot(column, size, rows);                                         \
+                slope = slopes[j] = dot(column, size, rows);                                       \
                 if (fabs(slope) <= p->a[i & p->mask[0]]) continue;                                 \
             }                                                                                      \
-            slope = seen[j] = both(column, size, rows, &bend);                                     \
+            slope = slopes[j] = both(column, size, rows, &bend);                                   \
             double new = apcg_best(old, slope, bend, i, p);                                        \
             new = new > old + far ? old + far : (new < old - far ? old - far : new);               \
             const double move = new - old;                                                         \
-            if (move == 0.0) continue;                                                             \
+            if (!(fabs(move) > 0.0 && fabs(move) < 1e300)) continue; /* nan: float overflowed */      \
             met[i] = fabs(move) * (bend + p->b[i & p->mask[1]]);                                   \
             v[i] = new;                                                                            \
             moved += move * move * block->squares[j];                                              \

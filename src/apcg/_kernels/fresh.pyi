@@ -1,25 +1,24 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_Vector = NDArray[np.float64]
-_Places = NDArray[np.int64]
-
-def fill(slope: _Vector, bend: _Vector, rows: NDArray[np.float64]) -> None: ...
+def fill(
+    slope: NDArray[np.float64], bend: NDArray[np.float64], rows: NDArray[np.float64]
+) -> None: ...
 def steps(
     entries: NDArray[np.uint8],
     wide: bool,
-    start: _Places,
-    ids: _Places,
-    far: _Vector,
-    squares: _Vector,
-    moved_most: float,
+    start: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    squares: NDArray[np.float64],
+    far: NDArray[np.float64],
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    most: float,
     first: int,
-    v: _Vector,
-    met: _Vector,
-    seen: _Vector,
+    v: NDArray[np.float64],
+    met: NDArray[np.float64],
+    slopes: NDArray[np.float64],
     rows: NDArray[np.float64],
-    a: _Vector,
-    b: _Vector,
-    lower: _Vector,
-    upper: _Vector,
 ) -> int: ...

@@ -16,17 +16,16 @@ cdef extern from "fresh.h" nogil:
     ctypedef struct apcg_block:
         const int64_t *start
         const int64_t *ids
-        const double *far
         const double *squares
-        Py_ssize_t rows
+        const double *far
         Py_ssize_t count
-        double moved_most
-    Py_ssize_t apcg_steps_n(const apcg_narrow *a, const apcg_block *block, Py_ssize_t first,
-                            double *v, double *met, double *seen, apcg_row *rows,
-                            const apcg_penalty *p)
-    Py_ssize_t apcg_steps_w(const apcg_wide *a, const apcg_block *block, Py_ssize_t first,
-                            double *v, double *met, double *seen, apcg_row *rows,
-                            const apcg_penalty *p)
+        double most
+    Py_ssize_t apcg_steps_n(const apcg_narrow *a, const apcg_block *block, const apcg_penalty *p,
+                            Py_ssize_t first, double *v, double *met, double *slopes,
+                            apcg_row *rows)
+    Py_ssize_t apcg_steps_w(const apcg_wide *a, const apcg_block *block, const apcg_penalty *p,
+                            Py_ssize_t first, double *v, double *met, double *slopes,
+                            apcg_row *rows)
 
 
 def fill(const double[::1] slope, const double[::1] bend, double[:, ::1] rows):
@@ -39,24 +38,26 @@ def fill(const double[::1] slope, const double[::1] bend, double[:, ::1] rows):
 
 
 def steps(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-          const int64_t[::1] ids, const double[::1] far, const double[::1] squares,
-          double moved_most, Py_ssize_t first, double[::1] v, double[::1] met,
-          double[::1] seen, double[:, ::1] rows,
+          const int64_t[::1] ids, const double[::1] squares, const double[::1] far,
           const double[::1] a, const double[::1] b, const double[::1] lower,
-          const double[::1] upper):
-    """Steps from position `first` on: where it ended, and the greatest violation met."""
+          const double[::1] upper, double most, Py_ssize_t first, double[::1] v, double[::1] met,
+          double[::1] slopes, double[:, ::1] rows):
+    """A step on each column from position `first` on: where it ended.
+
+    That is the end, or where the squares of moves, times those of columns, add up to `most`. By
+    position: v_j, how far it may go, and in `met` what it violated by, if it moved. By column: the
+    squares, and the slopes that were met.
+    """
     cdef apcg_penalty p = penalty(a, b, lower, upper)
-    cdef Py_ssize_t end
     cdef apcg_block block
     if entries.shape[0] == 0 or ids.shape[0] == 0:
         return ids.shape[0]
-    block = apcg_block(&start[0], &ids[0], &far[0], &squares[0], rows.shape[0], ids.shape[0],
-                       moved_most)
+    block = apcg_block(&start[0], &ids[0], &squares[0], &far[0], ids.shape[0], most)
     with nogil:
         if wide:
-            end = apcg_steps_w(<const apcg_wide *> &entries[0], &block, first, &v[0], &met[0],
-                               &seen[0], <apcg_row *> &rows[0, 0], &p)
+            first = apcg_steps_w(<const apcg_wide *> &entries[0], &block, &p, first, &v[0], &met[0],
+                                 &slopes[0], <apcg_row *> &rows[0, 0])
         else:
-            end = apcg_steps_n(<const apcg_narrow *> &entries[0], &block, first, &v[0], &met[0],
-                               &seen[0], <apcg_row *> &rows[0, 0], &p)
-    return end
+            first = apcg_steps_n(<const apcg_narrow *> &entries[0], &block, &p, first, &v[0],
+                                 &met[0], &slopes[0], <apcg_row *> &rows[0, 0])
+    return first

@@ -168,15 +168,19 @@ class Tuning:
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
-    runs_first: int = 3
-    fresh_rounds: int = 1
-    fresh_order: int = 2
-    fresh_sweeps: int = 2
-    fresh_full: int = 2
+    # ---- sweeps with fresh slopes (fresh.py) ----
+    #: rows are computed anew once the squares of their moves are this on average
     fresh_move: float = 0.3
-    fresh_share: float = 1.0
-    fresh_pays: float = 0.9
+    #: sweeps over all columns at theta = 1, the second and later over those that are not zero
+    fresh_sweeps: int = 3
+    #: sweeps in random order after that, and over a few columns between Newton's steps, ...
+    fresh_mends: int = 2
+    #: ... which are those that violate by this part of a_j, ...
     fresh_much: float = 0.1
+    #: ... if they have at most this part of the entries of the support, ...
+    fresh_share: float = 0.4
+    #: ... and if the last such round, if it was the last, brought the gap to this part
+    fresh_pays: float = 0.8
     # ---- the softmax (decision 14) ----
     #: units in the last place that rounding may take from the diagonal of the matrix of second
     #: derivatives, and that are added to it: columns that are alike then still have a factor
