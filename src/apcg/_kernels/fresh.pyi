@@ -15,10 +15,12 @@ def steps(
     b: NDArray[np.float64],
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
+    total: float,
+    sigma: float,
     most: float,
     first: int,
     v: NDArray[np.float64],
     met: NDArray[np.float64],
     slopes: NDArray[np.float64],
     rows: NDArray[np.float64],
-) -> int: ...
+) -> tuple[int, float]: ...

@@ -34,14 +34,14 @@ _NOBODY = np.empty(0, np.int64)
 class FreshRun(PackedRun):
     """Rounds that are such sweeps, and the rounds of the subclass.
 
-    _swept   whether there are any: from w = 0, without an intercept, with a loss that is no square
+    _swept   whether there are any: from w = 0, with a loss that is no square
     _rough   whether the slopes are those that a sweep met, each at another point
     _mended  the gap before the last round, if that was one of sweeps over few columns
     """
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self._swept = not self.losses.constant and not problem.intercept and at.w is None
+        self._swept = not self.losses.constant and at.w is None
         self._rough, self._mended = False, math.inf
         self._rng = np.random.default_rng(0)
 
@@ -80,11 +80,14 @@ class FreshRun(PackedRun):
             self._meet(self._near(tuning.near * penalty.a), penalty)
             self._rough, self.theta = True, self.fallen(self.theta)
             return
-        W = np.arange(self.w.size)
+        W, much = np.arange(self.w.size), self._much(value)
         for _ in range(tuning.fresh_sweeps):
-            self._meet(W, penalty)
+            met = self._meet(W, penalty)
+            if not np.any(met > np.broadcast_to(much, self.w.shape)[W]):
+                break
             W = W[self.w[W] != 0]
-        self._mend(W, self._much(value))
+        else:
+            self._mend(W, much)
         self._rough = False
         self.descend()
 
@@ -133,14 +136,15 @@ class FreshRun(PackedRun):
             far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
         at = 0
         while at < W.size:
-            fresh.fill(self.at.slope, self.bend(), rows)
-            end = fresh.steps(
+            bend = self.bend()
+            fresh.fill(self.at.slope, bend, rows)
+            total = float(bend.sum()) if self.problem.intercept else 0.0
+            end, shift = fresh.steps(
                 packed.entries, packed.wide, packed.start, W, packed.squares, far, *on.parts,
-                self.tuning.fresh_move * n, at, v, met, self.slope, rows,
+                total, 0.0, self.tuning.fresh_move * n, at, v, met, self.slope, rows,
             )  # fmt: skip
             if met[at:end].any():
-                way = np.ascontiguousarray(rows[:, 1])
-                self._steer_trust(self.move(W[at:end], v[at:end], way, 0.0))
+                self._steer_trust(self.move(W[at:end], v[at:end], rows[:, 1] + shift, shift))
             at = end
         self.cost += self._entries(W) / (2 * max(self._samples.nnz, 1))
         return met
