@@ -227,11 +227,13 @@ def test_all_columns_are_swept_in_order_and_those_that_violate_in_random_order()
     orders, meet = [], run._meet
     run._meet = lambda W, penalty: (orders.append(W), meet(W, penalty))[1]
     while run.theta > 1 or run._rough:
-        stage = run.theta > 1
+        stage, near = run.theta > 1, 0.5 * run.theta * run.penalty.a
+        near = np.flatnonzero((np.abs(run.slope) > near) | (run.w != 0))
         orders.clear()
         run.round(*run.gap())
         if stage:
             assert len(orders) == 1
+            assert np.array_equal(orders[0], near)
     sweeps = run.tuning.fresh_sweeps
     assert np.array_equal(orders[0], np.arange(run.w.size))
     for W in orders[1:sweeps]:
@@ -241,6 +243,9 @@ def test_all_columns_are_swept_in_order_and_those_that_violate_in_random_order()
     for W in orders[sweeps:]:
         assert np.unique(W).size == W.size
     assert not np.array_equal(orders[sweeps], np.sort(orders[sweeps]))
+    sizes = [W.size for W in orders[sweeps:]]
+    assert len(sizes) > 1
+    assert all(np.diff(sizes) < 0)  # only what still violated by much
     assert np.array_equal(solve(words(), COLUMNS).w, solve(words(), COLUMNS).w)
 
 
@@ -297,8 +302,11 @@ def test_few_columns_are_mended_while_that_brings_the_gap_down():
     run.round(0.6, value(run))
     assert kinds == ["mend", "mend", "newton", "mend"]
     del run._few
-    run._mended = 1.0
-    assert run._few(1.01 * run.tuning.fresh_pays, value(run)).size == 0
+    run._mended, pays = 1.0, run.tuning.fresh_pays
+    run.slope = run.penalty.a[0] * np.sign(run.w)
+    run.slope[one] *= 2
+    assert run._few(0.99 * pays, value(run)).size == 1
+    assert run._few(1.01 * pays, value(run)).size == 0
 
 
 def test_a_round_of_mending_does_not_use_up_patience():
@@ -350,3 +358,11 @@ def test_a_path_is_that_of_single_problems():
         alone = solve(p.with_alpha(alpha), COLUMNS, tol=1e-9, max_epochs=10**5)
         assert r.converged
         assert r.primal == pytest.approx(alone.primal, rel=2e-7)
+
+
+def test_a_step_that_is_cut_lowers_the_trust():
+    run = staged(words())
+    S, before = np.flatnonzero(run.w), run._trust
+    run.move = lambda *a: 0.5
+    run._meet(S, run.penalty.times(0.5))
+    assert run._trust == max(run.tuning.trusts[0], before / 2) < before
