@@ -366,3 +366,16 @@ def test_a_step_that_is_cut_lowers_the_trust():
     run.move = lambda *a: 0.5
     run._meet(S, run.penalty.times(0.5))
     assert run._trust == max(run.tuning.trusts[0], before / 2) < before
+
+
+def test_a_factor_waits_until_the_rate_of_conjugate_gradients_is_known():
+    run = staged(words())
+    faces, size = run._faces, np.count_nonzero(run.w)
+    nnz = run._entries(np.flatnonzero(run.w))
+    faces._rate = 1e-6  # hopeless without a factor
+    asked = []
+    for _ in range(3):
+        asked.append(faces._pays(size, nnz, 10.0))
+        faces.learn(5, 5, 0.999999)
+    assert asked == [k >= run.tuning.factor_runs for k in range(3)]
+    assert asked == [False, False, True]

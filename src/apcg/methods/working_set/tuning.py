@@ -153,6 +153,9 @@ class Tuning:
     #: ... with so many more columns that may join, as part of the support (0.05 was dearer on
     #: rcv1, logistic /1000, in a profile of an earlier build), ...
     factor_room: float = 0.03
+    #: ... after so many runs of conjugate gradients, which tell their rate (logistic, /1000,
+    #: certified 1e-6, with 0, 2, 3, 4: rcv1 394, 255, 304, 249 ms, words 154, 105, 104, 117), ...
+    factor_runs: int = 2
     #: ... at most so often, ...
     factors: int = 2
     #: ... and if it costs less than what it saves: an entry of X to gather, a product of two
