@@ -76,6 +76,8 @@ def test_a_factor_is_made_where_it_is_predicted_to_pay_and_dropped_where_it_does
     faces = Faces(samples, Tuning(by_rows=math.inf), intercept=False)
     assert turn(faces, 1e3) is None  # no rate is known
     faces.learn(10, 10, 0.1)
+    assert turn(faces, 1e3) is None  # one run does not tell
+    faces.learn(10, 10, 0.1)
     assert turn(faces, 1.0) is None  # little is left to do
     assert turn(faces, 1e3) is not None
     assert faces.factor is not None
@@ -85,7 +87,8 @@ def test_a_factor_is_made_where_it_is_predicted_to_pay_and_dropped_where_it_does
     assert faces.factor is None
     wide = Faces(samples, Tuning(by_rows=math.inf, widest=7), intercept=False)
     turn(wide, 1e3)
-    wide.learn(10, 10, 0.1)
+    for _ in range(2):
+        wide.learn(10, 10, 0.1)
     assert turn(wide, 1e3) is None
     rows = Faces(samples, Tuning(by_rows=0.0, factors=0), intercept=False)
     turn(rows, 1e3)

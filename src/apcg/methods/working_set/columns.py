@@ -12,7 +12,7 @@ from ...erm import ERM
 from ...points import Start
 from ..base import Target
 from .face import ColumnModel
-from .packed import PackedRun
+from .fresh import FreshRun
 from .penalty import ScaledPenalty
 from .picked import PickedRun
 from .run import SparseRun
@@ -22,7 +22,7 @@ from .tuning import Tuning
 _NONE = np.empty(0)
 
 
-class ColumnsRun(PackedRun):
+class ColumnsRun(FreshRun):
     """A model on the columns that may move: P itself for the squared loss."""
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:

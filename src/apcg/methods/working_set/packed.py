@@ -167,5 +167,9 @@ class PackedRun(SparseRun):
             self._size = size
             most = min(2 * self._most, tuning.most_gradients[1])
             self._most = most if stable else tuning.gradients[1]
-        low, high = tuning.trusts
+        self._steer_trust(taken)
+
+    def _steer_trust(self, taken: float) -> None:
+        """How far a step may go, after one of which so much was taken."""
+        low, high = self.tuning.trusts
         self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)

@@ -161,7 +161,7 @@ class Faces:
         self.factor: Factor | None = None
         self._size, self._factors = 0, 0
         #: by how much, as a logarithm, an iteration without a factor brings it down, at best
-        self._rate = 0.0
+        self._rate, self._runs = 0.0, 0
 
     def turn(
         self, names: Index, S: Index, near: Callable[[], Index], bend: Vector, b: Vector,
@@ -210,7 +210,8 @@ class Faces:
     def _pays(self, size: int, nnz: float, digits: float) -> bool:
         """Whether a factor is predicted to cost less than the iterations that it saves."""
         tuning, n = self._tuning, self._samples.n_coordinates
-        if self._factors >= tuning.factors or size > tuning.widest or self._rate <= 0:
+        known = self._rate > 0 and self._runs >= tuning.factor_runs
+        if self._factors >= tuning.factors or size > tuning.widest or not known:
             return False
         gather, product, cube, with_it = tuning.factor_costs
         cost = gather * self._samples.nnz + cube * float(size) ** 3
@@ -219,6 +220,7 @@ class Faces:
 
     def learn(self, done: int, most: int, left: float) -> None:
         """From a run of conjugate gradients: its rate, or that the factor is of no use any more."""
+        self._runs += 1
         if self.factor is None:
             if done and left > 0:
                 self._rate = max(self._rate, -math.log(left) / done)
