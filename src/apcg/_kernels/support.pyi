@@ -9,24 +9,19 @@ _Vector: TypeAlias = NDArray[np.float64]
 _Short: TypeAlias = NDArray[np.float32]
 _Positions: TypeAlias = NDArray[np.uint16] | NDArray[np.int32]
 
+def lengths(
+    indices: _Indices, indptr: _Indices, place: NDArray[np.int32], out: NDArray[np.int64]
+) -> None: ...
 def gather(
     data: _Values,
     indices: _Indices,
     indptr: _Indices,
     place: NDArray[np.int32],
     scale: float,
-    start: NDArray[np.int64],
-    positions: _Positions,
-    values: _Short,
-) -> None: ...
-def arrange(
-    start: NDArray[np.int64],
-    positions: _Positions,
-    values: _Short,
     order: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    places: _Positions,
-    arranged: _Short,
+    start: NDArray[np.int64],
+    positions: _Positions,
+    values: _Short,
 ) -> None: ...
 
 class Rows:

@@ -6,7 +6,7 @@ passes, over vectors as long as there are rows; by rows one, over vectors as lon
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from .types cimport index_t, value_t
 
@@ -23,44 +23,38 @@ ctypedef fused position_t:
     int32_t
 
 
-def gather(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-           const int32_t[::1] place, double scale, int64_t[::1] start,
-           position_t[::1] positions, float[::1] values):
-    """The entries of a CSR matrix whose column has a position, times scale.
+def lengths(const index_t[::1] indices, const index_t[::1] indptr, const int32_t[::1] place,
+            int64_t[::1] out):
+    """How many entries of each row have a position: `place` is not negative for their columns."""
+    cdef Py_ssize_t i, k
+    cdef int64_t count
+    with nogil:
+        for i in range(out.shape[0]):
+            count = 0
+            for k in range(indptr[i], indptr[i + 1]):
+                count += place[indices[k]] >= 0
+            out[i] = count
 
-    `place` is not negative for these columns. There is room for one entry more: each is written, and
-    stays if it has a position. (With a branch instead, which cannot be predicted, it takes three times
-    as long.)
+
+def gather(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+           const int32_t[::1] place, double scale, const int64_t[::1] order, int64_t[::1] start,
+           position_t[::1] positions, float[::1] values):
+    """The entries that have a position, times scale, with the rows in this order.
+
+    There is room for one entry more: each is written, and stays if it has a position. (With a branch
+    instead, which cannot be predicted, it takes three times as long.)
     """
-    cdef Py_ssize_t i, k, n = indptr.shape[0] - 1
+    cdef Py_ssize_t i, k, n = order.shape[0]
     cdef int64_t at = 0
     cdef int32_t position
     with nogil:
         start[0] = 0
         for i in range(n):
-            for k in range(indptr[i], indptr[i + 1]):
+            for k in range(indptr[order[i]], indptr[order[i] + 1]):
                 position = place[indices[k]]
                 positions[at], values[at] = <position_t> position, <float> (scale * data[k])
                 at += position >= 0
             start[i + 1] = at
-
-
-def arrange(const int64_t[::1] start, const position_t[::1] positions, const float[::1] values,
-            const int64_t[::1] order, int64_t[::1] starts, position_t[::1] places,
-            float[::1] arranged):
-    """The rows in another order."""
-    cdef Py_ssize_t i, n = order.shape[0]
-    cdef int64_t at = 0, first, size
-    with nogil:
-        starts[0] = 0
-        for i in range(n):
-            first = start[order[i]]
-            size = start[order[i] + 1] - first
-            if size > 0:
-                memcpy(&places[at], &positions[first], size * sizeof(position_t))
-                memcpy(&arranged[at], &values[first], size * sizeof(float))
-            at += size
-            starts[i + 1] = at
 
 
 cdef class Rows:

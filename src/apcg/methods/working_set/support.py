@@ -29,6 +29,8 @@ Near = Callable[[bool], Index]
 _JITTER = 1e-3
 #: the most positions that are numbers of 16 bits
 _NEAR = 1 << 16
+#: the residual has fallen by a digit
+_DIGIT = 0.1
 
 
 class Support:
@@ -51,14 +53,15 @@ class Support:
         self.place = np.full(samples.n_rows, -1, np.int32)
         self.place[ids] = np.arange(ids.size, dtype=np.int32)
         self.largest = float(columns.most.max(initial=0.0)) or 1.0
-        start = np.empty(samples.n_coordinates + 1, np.int64)
-        room, values = entries + 1, np.empty(entries + 1, np.float32)
+        n, room = samples.n_coordinates, entries + 1
+        of_rows, start = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+        support.lengths(samples.indices, samples.indptr, self.place, of_rows)
+        # numbers of 16 bits are sorted in no time
+        self._order = np.argsort(np.minimum(of_rows, 65535).astype(np.uint16), kind="stable")
         at = np.empty(room, np.uint16) if ids.size < _NEAR else np.empty(room, np.int32)
-        support.gather(*samples.arrays, self.place, 1 / self.largest, start, at, values)
-        self._order = np.argsort(np.diff(start).astype(np.int32), kind="stable")
-        made = np.empty_like(start), np.empty_like(at), np.empty_like(values)
-        support.arrange(start, at, values, self._order, *made)
-        self.rows = support.Rows(*made)
+        values, scale = np.empty(room, np.float32), 1 / self.largest
+        support.gather(*samples.arrays, self.place, scale, self._order, start, at, values)
+        self.rows = support.Rows(start, at, values)
 
     def covers(self, ids: Index) -> bool:
         """Whether all of these columns are here."""
@@ -141,11 +144,17 @@ class Turn:
 
     names    the columns of X by the positions of the model
     bend     the curvature of each row, or one for all
-    every    how many of them there are between looks at what they cut
+    every    how many of them there are between looks at what they cut: if the residual fell by a
+             digit, and in any case
     """
 
     def __init__(
-        self, rows: Support, factor: Factor | None, names: Index, bend: Vector, every: int
+        self,
+        rows: Support,
+        factor: Factor | None,
+        names: Index,
+        bend: Vector,
+        every: tuple[int, int],
     ) -> None:
         self._rows, self._factor, self._names, self._bend = rows, factor, names, bend
         self._every = every
@@ -169,7 +178,8 @@ class Turn:
         _, step, remains, _ = state
         remains[:] = left
         z, before, worst = apply(left), math.inf, float(np.abs(left).max())
-        size = first = float(left @ z)
+        size = first = last = float(left @ z)
+        (often, rarely), seen = self._every, 0
         while done < most and size > share * share * first and worst > least:
             turn, before = size / before, size
             worst = rows.rows.step(bend, at, scale, b, mean, z, size, turn, state, p, out)
@@ -177,8 +187,10 @@ class Turn:
                 break
             z, done = apply(remains), done + 1
             size = float(remains @ z)
-            if done % self._every == 0 and ((step < room[0]) | (step > room[1])).any():
-                break
+            if done - seen >= often and (size <= _DIGIT**2 * last or done - seen >= rarely):
+                if ((step < room[0]) | (step > room[1])).any():
+                    break
+                seen, last = done, size
         return step, done, math.sqrt(max(size, 0.0) / first) if first > 0 else 0.0
 
 
