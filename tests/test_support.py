@@ -183,7 +183,7 @@ def test_answers_are_the_same_by_rows_and_with_factors(loss, options, factors):
     z = X @ rng.standard_normal(120) + 0.1 * rng.standard_normal(300)
     y = np.sign(z) if loss == "logistic" else z + 1.0
     problem = ERM(X, y, loss, alpha=1e-3, **{"penalty": "l1", **options})
-    free = (0.0, (0.0, 0.0), 0.0, 0.0)
+    free = (0.0, (0.0, 0.0), 0.0, 0.0, 0.0)
     late = {"by_rows": 0.0, "few_cut": 1.0}
     tuning = Tuning(few_rows=0, tall=np.inf, factors=factors, factor_costs=free, **late)
     ours = solve(problem, WorkingSet(tuning), tol=1e-8, random_state=0)

@@ -136,7 +136,8 @@ class ColumnsRun(PackedRun):
         if faces.factor is not None:
             most, share = tuning.factored
         elif turn is not None:
-            most, share = tuning.long_run, tuning.rest[not self.losses.constant]
+            most = tuning.long_run
+            share = tuning.rest[not self.losses.constant] if faces.settled else share
         found = model.face(most, share, needed, turn)
         faces.learn(model.done, most, model.left, found[1])
         return found
@@ -158,7 +159,8 @@ class ColumnsRun(PackedRun):
 
     def _needed(self, value: float, v: Vector) -> float:
         """The violation that is small enough for the gap that is asked for: see `wanted`."""
-        share, n = self.tuning.enough_columns * self._tol, self.problem.n
+        share, n = self.tuning.enough_columns[not self.losses.constant], self.problem.n
+        share *= self._tol
         least, size = n * share * abs(value), float(np.abs(v).sum())
         fine = n * self.penalty.least * math.sqrt(share)
         return min(fine, least / size) if size > 0 else fine

@@ -199,6 +199,7 @@ class Faces:
 
     exact   whether the model is P itself, so that one system is the last
     ready   whether the last ones were by rows
+    settled whether the support has hardly changed since the last ones
     """
 
     def __init__(self, samples: Sparse, tuning: Tuning, *, exact: bool, intercept: bool) -> None:
@@ -224,6 +225,7 @@ class Faces:
         ids, tuning = names[S], self._tuning
         nnz = float(self._lengths(ids).sum())
         steady = abs(S.size - self._size) <= tuning.factor_near * S.size
+        self.settled = abs(S.size - self._size) <= tuning.few_cut * S.size
         self._size = S.size
         made = self.factor is None and steady and self._pays(S.size, nnz, digits)
         covered = self._rows is not None and self._rows.covers(ids)
@@ -243,7 +245,7 @@ class Faces:
 
     def begin(self) -> None:
         """With another alpha: the support is not known."""
-        self._cut, self.ready = math.inf, False
+        self._cut, self.ready, self.settled = math.inf, False, False
 
     def _made(self, rows: Support, bend: Vector, b: Vector) -> Factor | None:
         self._factors += 1
@@ -266,8 +268,9 @@ class Faces:
         tuning, n = self._tuning, self._samples.n_coordinates
         if self._factors >= tuning.factors or size > tuning.widest or self._rate <= 0:
             return False
-        gather, product, cube, with_it = tuning.factor_costs
+        gather, product, cube, with_it, square = tuning.factor_costs
         cost = gather * self._samples.nnz + cube * float(size) ** 3
+        cost += with_it * square * size * size
         cost += max(product[0], product[1] * size) * nnz * nnz / n
         return cost < self._worth * nnz * (digits / self._rate - with_it)
 
