@@ -80,6 +80,7 @@ def test_frequent_columns_come_first_and_no_column_need_have_entries():
     X, samples, _ = columns()
     rows = Support(samples, np.arange(12))
     assert np.all(np.diff(np.count_nonzero(X, axis=0)[rows.ids]) <= 0)
+    assert np.array_equal(Support(samples, np.arange(12), in_order=True).ids, np.arange(12))
     assert rows.covers(np.array([0, 11]))
     assert not Support(samples, np.array([0, 1])).covers(np.array([1, 2]))
     empty = sp.csr_matrix((80, 12))

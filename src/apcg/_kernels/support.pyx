@@ -145,4 +145,7 @@ cdef void _gram(const int64_t[::1] start, const position_t[::1] positions,
                 at, x = positions[k], bend[i & mask] * values[k]
                 for l in range(k, start[i + 1]):
                     other = positions[l]
-                    out[at if at < other else other, other if at < other else at] += x * values[l]
+                    if other >= at:  # always so, if columns and entries are in order
+                        out[at, other] += x * values[l]
+                    else:
+                        out[other, at] += x * values[l]
