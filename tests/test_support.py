@@ -8,9 +8,12 @@ import scipy.sparse as sp
 
 from apcg import ERM, solve
 from apcg.data.linear_map import Sparse
+from apcg.methods.base import Target
 from apcg.methods.working_set import Tuning, WorkingSet
 from apcg.methods.working_set import support as by_rows
+from apcg.methods.working_set.columns import ColumnsRun
 from apcg.methods.working_set.support import Faces, Factor, Support, Turn
+from apcg.points import Start
 
 RNG_SEED = 3
 
@@ -156,6 +159,17 @@ def test_a_factor_is_worth_more_where_other_models_follow():
     assert made[0] > 1.05 * made[1]
 
 
+def test_runs_are_long_once_the_support_is_settled():
+    _, samples, _ = columns()
+    faces = Faces(samples, Tuning(), exact=True, intercept=False)
+    turned(faces, 1e3)
+    assert not faces.settled
+    turned(faces, 1e3)
+    assert faces.settled
+    turned(faces, 1e3, 9)
+    assert not faces.settled
+
+
 def test_rows_are_gathered_once_a_support_is_nearly_known():
     _, samples, _ = columns()
     faces = Faces(samples, Tuning(by_rows=0.1, factors=0), exact=True, intercept=False)
@@ -192,3 +206,18 @@ def test_answers_are_the_same_by_rows_and_with_factors(loss, options, factors):
     other = solve(problem, WorkingSet(plain), tol=1e-8, random_state=0)
     assert ours.gap <= 1e-8 * ours.primal
     assert ours.primal == pytest.approx(other.primal, rel=2e-8)
+
+
+def test_a_model_is_solved_to_what_the_certificate_needs():
+    """Of |v|_1 times the violation: nearly all with L1 and the squared loss, less for others."""
+    rng = np.random.default_rng(7)
+    X = sp.random(60, 30, 0.3, format="csr", random_state=2)
+    y = np.sign(rng.standard_normal(60))
+    shares = []
+    for loss, penalty in (("squared", "l1"), ("squared", "elasticnet"), ("logistic", "l1")):
+        problem = ERM(X, y, loss, penalty, 1e-3)
+        run = ColumnsRun(problem, Start(), Target(1e-6), Tuning())
+        v = 100 * rng.standard_normal(30)
+        shares.append(run._needed(1.0, v) * np.abs(v).sum() / (60 * 1e-6))
+    assert 0.5 < shares[0] < 1
+    assert max(shares[1:]) < 0.5

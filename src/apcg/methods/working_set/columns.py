@@ -159,8 +159,8 @@ class ColumnsRun(PackedRun):
 
     def _needed(self, value: float, v: Vector) -> float:
         """The violation that is small enough for the gap that is asked for: see `wanted`."""
-        share, n = self.tuning.enough_columns[not self.losses.constant], self.problem.n
-        share *= self._tol
+        exact, n = self.losses.constant and not self.penalty.ridged, self.problem.n
+        share = self._tol * self.tuning.enough_columns[not exact]
         least, size = n * share * abs(value), float(np.abs(v).sum())
         fine = n * self.penalty.least * math.sqrt(share)
         return min(fine, least / size) if size > 0 else fine
