@@ -221,3 +221,26 @@ def test_a_model_is_solved_to_what_the_certificate_needs():
         shares.append(run._needed(1.0, v) * np.abs(v).sum() / (60 * 1e-6))
     assert 0.5 < shares[0] < 1
     assert max(shares[1:]) < 0.5
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
+def test_runs_by_rows_are_long_with_l1_and_have_fewer_sweeps_before_them(penalty):
+    X = sp.random(60, 30, 0.3, format="csr", random_state=2)
+    problem, tuning = ERM(X, np.ones(60), "squared", penalty, 1e-3), Tuning()
+    run, asked = ColumnsRun(problem, Start(), Target(1e-6), tuning), []
+
+    class Model:
+        support, done, left = np.arange(3), 1, 0.5
+
+        def face(self, most, share, least, turn):
+            asked.append((most, share))
+            return 3, 0
+
+    run._faces.turn = lambda *given: asked.append(given[-1]) or "a turn"
+    run._faces.settled = True
+    run._face(np.arange(30), Model(), np.ones(1), np.zeros(1), math.e**2, 1.0)
+    ends = (1.0, tuning.residual) if penalty == "elasticnet" else (2.0, tuning.rest[0])
+    assert asked == [pytest.approx(ends[0]), (tuning.long_run, ends[1])]
+    assert run._more_sweeps == tuning.more_sweeps
+    run._faces.ready = True
+    assert run._more_sweeps == tuning.late_sweeps < tuning.more_sweeps
