@@ -99,7 +99,11 @@ def test_a_run_ends_where_it_leaves_its_room_but_is_looked_at_only_now_and_then(
     for often, rarely in ((2, 2), (5, 5), (1, 11)):
         turn = Turn(Support(samples, S), None, S, np.ones(1), (often, rarely))
         _, done, remains = turn.solve(*args, room, 12, 1e-9, 0.0)
-        assert done == rarely or (often == 1 < done and remains <= 0.1)  # a digit
+        if often == rarely:
+            assert done == rarely
+        else:  # a digit
+            assert 1 < done < rarely
+            assert remains <= 0.1
         assert turn.solve(*args, FREE, 12, 0.0, 0.0)[1] == 12
 
 
