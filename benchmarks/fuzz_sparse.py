@@ -24,6 +24,7 @@ from apcg.methods.working_set import Tuning, WorkingSet
 
 SHAPES = {
     "columns": WorkingSet(Tuning(few_rows=0, tall=np.inf)),
+    "rows": WorkingSet(Tuning(few_rows=0, tall=np.inf, by_rows=0.0, few_cut=1.0)),
     "wide": WorkingSet(
         Tuning(few_rows=10**9, tall=np.inf, tall_strips=np.inf, strip_columns=(1, 1))
     ),

@@ -376,6 +376,6 @@ def test_a_factor_waits_until_the_rate_of_conjugate_gradients_is_known():
     asked = []
     for _ in range(3):
         asked.append(faces._pays(size, nnz, 10.0))
-        faces.learn(5, 5, 0.999999)
+        faces.learn(5, 5, 0.999999, 0)
     assert asked == [k >= run.tuning.factor_runs for k in range(3)]
     assert asked == [False, False, True]

@@ -6,29 +6,38 @@ from numpy.typing import NDArray
 _Values: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 _Vector: TypeAlias = NDArray[np.float64]
+_Short: TypeAlias = NDArray[np.float32]
+_Positions: TypeAlias = NDArray[np.uint16] | NDArray[np.int32]
 
+def lengths(
+    indices: _Indices, indptr: _Indices, place: NDArray[np.int32], out: NDArray[np.int64]
+) -> None: ...
 def gather(
     data: _Values,
     indices: _Indices,
     indptr: _Indices,
     place: NDArray[np.int32],
+    scale: float,
+    order: NDArray[np.int64],
     start: NDArray[np.int64],
-    positions: NDArray[np.int32],
-    values: NDArray[np.float32],
+    positions: _Positions,
+    values: _Short,
 ) -> None: ...
-def times(
-    start: NDArray[np.int64],
-    positions: NDArray[np.int32],
-    values: NDArray[np.float32],
-    bend: _Vector,
-    p: _Vector,
-    out: _Vector,
-) -> None: ...
-def gram(
-    start: NDArray[np.int64],
-    positions: NDArray[np.int32],
-    values: NDArray[np.float32],
-    bend: _Vector,
-    least: float,
-    out: NDArray[np.float32],
-) -> None: ...
+
+class Rows:
+    def __init__(self, start: NDArray[np.int64], positions: _Positions, values: _Short) -> None: ...
+    def step(
+        self,
+        bend: _Short,
+        at: NDArray[np.int64],
+        scale: float,
+        b: _Vector,
+        mean: _Vector,
+        z: _Vector,
+        size: float,
+        turn: float,
+        state: _Vector,
+        p: _Short,
+        out: _Short,
+    ) -> float: ...
+    def gram(self, bend: _Short, least: float, out: _Short) -> None: ...

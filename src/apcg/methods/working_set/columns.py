@@ -28,12 +28,14 @@ class ColumnsRun(FreshRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: Tuning) -> None:
         super().__init__(problem, at, target, tuning)
         self._model: _Fixed | None = None
-        self._faces = Faces(self._samples, tuning, intercept=problem.intercept)
+        exact = self.losses.constant
+        self._faces = Faces(self._samples, tuning, exact=exact, intercept=problem.intercept)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """The squared loss with a small support goes on by Gram matrices of sets."""
         if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
             return PickedRun.after(self, problem, target)
+        self._faces.begin()
         return super().turn(problem, target)
 
     def predict(self) -> Vector:
@@ -130,27 +132,38 @@ class ColumnsRun(FreshRun):
         """Conjugate gradients on the support, in the way that is predicted to be the fastest."""
         tuning, faces, most, share = self.tuning, self._faces, self._most, self.tuning.residual
         digits = math.log(max(worst / needed, 1.0)) if needed > 0 else math.inf
-        turn = faces.turn(W, model.support, self._likely, bend, b, most, digits)
+        ridged = self.penalty.ridged  # then the gap is of second order, and half of them will do
+        digits *= 0.5 if ridged else 1.0
+        turn = faces.turn(W, model.support, self._likely, bend, b, digits)
         if faces.factor is not None:
             most, share = tuning.factored
+        elif turn is not None:
+            most = tuning.long_run
+            if faces.settled and not ridged:
+                share = tuning.rest[not self.losses.constant]
         found = model.face(most, share, needed, turn)
-        faces.learn(model.done, most, model.left)
+        faces.learn(model.done, most, model.left, found[1])
         return found
 
     @property
     def _more_sweeps(self) -> int:
-        """After the first one; with a factor a step on the support is worth more."""
-        return 0 if self._faces.factor is not None else self.tuning.more_sweeps
+        """After the first one: the better a step on the support, the fewer."""
+        if self._faces.factor is not None:
+            return 0
+        return self.tuning.late_sweeps if self._faces.ready else self.tuning.more_sweeps
 
-    def _likely(self) -> Index:
+    def _likely(self, few: bool) -> Index:
         """The columns that may be in the support some time: those next to it."""
+        if not few:
+            return self._near(self.tuning.next_to * self.penalty.a)
         slack = np.where(self.w != 0, np.inf, np.abs(self.slope) - self.penalty.a)
         count = int(np.count_nonzero(self.w) * (1 + self.tuning.factor_room))
         return np.argpartition(-slack, min(count, slack.size - 1))[:count]
 
     def _needed(self, value: float, v: Vector) -> float:
         """The violation that is small enough for the gap that is asked for: see `wanted`."""
-        share, n = self.tuning.enough * self._tol, self.problem.n
+        exact, n = self.losses.constant and not self.penalty.ridged, self.problem.n
+        share = self._tol * self.tuning.enough_columns[not exact]
         least, size = n * share * abs(value), float(np.abs(v).sum())
         fine = n * self.penalty.least * math.sqrt(share)
         return min(fine, least / size) if size > 0 else fine

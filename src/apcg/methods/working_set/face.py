@@ -94,6 +94,7 @@ class ColumnModel:
         """How many v_j of the support a step cuts; -1 if it went to the first edge only."""
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
+        low, high = on.room(v)
         if turn is None:
             step, work = np.empty(S.size), np.empty((3, S.size))
             self.done, self.left = self._set.gradients(
@@ -102,12 +103,11 @@ class ColumnModel:
             there = v + step  # r is there already
         else:
             mean = self.mean[S] if self.mean.size else _NONE
-            b, there = np.broadcast_to(on.b, v.shape), v
+            b, there, room = np.broadcast_to(on.b, v.shape).copy(), v, (low - v, high - v)
             step, self.done, self.left = turn.solve(
-                S, self._pull(S, on, v), self._squares[S], b, mean, most, share, least
+                S, self._pull(S, on, v), self._squares[S], b, mean, room, most, share, least
             )
         self.spent += 2 * self.done * float(self.cost[S].sum())
-        low, high = on.room(v)
         for t in SHARES:
             new = np.clip(v + t * step, low, high)
             self._arrive(S, new, *((there, None) if t == 1 else (v, r)))

@@ -163,7 +163,7 @@ class WideRun(DenseRun):
         outside = int(np.count_nonzero(score > 1)) - support
         size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
         self._size = size
-        if self._sweeps and self._swept:  # they cost little there
+        if self._sweeps and self._is_swept:  # they cost little there
             size = min(max(size, support + outside), d)
         self.block = self.pick(np.arange(d) if size == d else _largest(score, size))
         self.cost += 0.5 * size / d
@@ -188,8 +188,8 @@ class WideRun(DenseRun):
             if self._dual_is_faster(block.W.size):
                 self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
                 return False
-        elif self._swept:
-            moved = self._sweep(block, gap, value)
+        elif self._is_swept:
+            moved = self._step_by_rows(block, gap, value)
             if moved is not None:
                 return moved
             if block.W.size > self._size:  # than a set for a Gram matrix
@@ -216,13 +216,13 @@ class WideRun(DenseRun):
         return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
 
     @property
-    def _swept(self) -> bool:
+    def _is_swept(self) -> bool:
         """Whether models have no Gram matrix: with an L2 part, while sweeps are enough."""
         p = self.penalty
         dense = self.losses.constant and not self.picks
         return dense and self._sweeps is not False and p.ridged and not p.bounded
 
-    def _sweep(self, block: Copied, gap: float, value: float) -> bool | None:
+    def _step_by_rows(self, block: Copied, gap: float, value: float) -> bool | None:
         """`step` without a Gram matrix; None if sweeps are too slow for that."""
         W, seen, tuning = block.W, self.at, self.tuning
         penalty, w = self.penalty.times(self.theta).on(W), self.w[W]
