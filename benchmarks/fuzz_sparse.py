@@ -1,4 +1,6 @@
-"""Random problems with an L1 part, each solved by working sets in a shape drawn at random.
+"""Random problems with an L1 part, each solved in a way drawn at random.
+
+The ways are working sets in some shape, interior points, and `auto`.
 
     python benchmarks/fuzz_sparse.py --problems 10000
 
@@ -20,6 +22,8 @@ from fuzz_problems import random_case
 
 from apcg import path, solve
 from apcg.methods.base import unmet
+from apcg.methods.interior_l1 import InteriorL1
+from apcg.methods.plan import Auto
 from apcg.methods.working_set import Tuning, WorkingSet
 
 SHAPES = {
@@ -30,9 +34,12 @@ SHAPES = {
     ),
     "tall": WorkingSet(Tuning(tall=0.0, least_rows=20, strip_columns=(1, 1))),
     "path": WorkingSet(Tuning(few_rows=0, tall=np.inf, first=5, more=2)),
-    "auto": "auto",
-    "alphas": "auto",
+    "interior": InteriorL1(),
+    "auto": Auto(),
+    "alphas": Auto(),
 }
+#: Shapes for sparse data alone.
+COLUMNS = ("columns", "rows")
 
 
 def one(seed, counts):
@@ -43,9 +50,13 @@ def one(seed, counts):
         problem = case.problem()
     except ValueError:
         return None
-    if unmet(SHAPES["wide"], problem) is not None or not problem.interval.a.any():
+    if not problem.separable or not problem.interval.a.any():
         return None
-    shape = str(rng.choice([s for s in SHAPES if s != "columns" or sp.issparse(case.X)]))
+    sparse = sp.issparse(case.X)
+    ways = [s for s in SHAPES if unmet(SHAPES[s], problem) is None and (sparse or s not in COLUMNS)]
+    if not ways:
+        return None
+    shape = str(rng.choice(ways))
     tol, epochs = float(10 ** rng.uniform(-10, -2)), int(rng.choice([20, 500]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

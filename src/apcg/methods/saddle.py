@@ -28,6 +28,8 @@ class SaddleTuning:
     #: at all: 1e-9 is missed on 300 x 1,000 with the Huber loss; once and three times: as well)
     left: float = 1e-12
     refined: int = 3
+    #: no factor is made of an intercept without curvature: so much, at least
+    least_curvature: float = 1e-12
     #: columns that together add less than this part of the least of 1/W to the matrix of the
     #: samples are left out of it
     skip: float = 0.01
@@ -44,11 +46,11 @@ class Saddle:
         n, d = X.shape
         self._by_rows = n < d
         own = min(n, d)
+        #: multiply-adds of the matrix and its factor
         self.madds = 0.5 * float(own) ** 2 * max(n, d) + factor.madds(own)
         self._factor = Factor(self._of_rows() if self._by_rows else self._of_columns())
-        if intercept:
-            self._edge = np.ones(n) if self._by_rows else np.asarray(X.T @ W)
-            self._column = self._factor.solve(self._edge)
+        if intercept and self._by_rows:
+            self._ones = self._factor.solve(np.ones(n))
 
     def _of_rows(self) -> Matrix:
         """1/W + X (1/R) X', without columns that change it by next to nothing."""
@@ -61,10 +63,12 @@ class Saddle:
         return H
 
     def _of_columns(self) -> Matrix:
-        """R + X'W X"""
-        X, W, one = self._X, self.W, np.ones(1)
-        H = Rows(X, np.ones(W.size), one, 1.0, Squared(), np.zeros(self.R.size)).gram(W)
-        H.ravel()[:: len(H) + 1] += self.R
+        """R + X'W X, with a column of ones and next to no R for an intercept."""
+        R = np.append(self.R, self._tuning.least_curvature) if self._intercept else self.R
+        rows = Rows(self._X, np.ones(self.W.size), np.ones(1), 1.0, Squared(), np.zeros(R.size))
+        self.madds = rows.gram_madds + factor.madds(R.size)
+        H = rows.gram(self.W)
+        H.ravel()[:: len(H) + 1] += R
         return H
 
     def solve(self, r: Vector, f: Vector, total: float) -> tuple[Vector, Vector, float]:
@@ -84,15 +88,15 @@ class Saddle:
         if self._by_rows:
             e = self._factor.solve(f - np.asarray(X @ (r / R)))
             if self._intercept:
-                db = (float(e.sum()) - total) / float(self._column.sum())
-                e = e - db * self._column
+                db = float((e.sum() - total) / self._ones.sum())
+                e = e - db * self._ones
             return (r + np.asarray(X.T @ e)) / R, e, db
-        dw = self._factor.solve(r + np.asarray(X.T @ (W * f)))
+        right = r + np.asarray(X.T @ (W * f))
         if self._intercept:
-            edge = self._edge
-            short = float(np.dot(W, f)) - total - float(np.dot(edge, dw))
-            db = short / (float(W.sum()) - float(np.dot(edge, self._column)))
-            dw = dw - db * self._column
+            right = np.append(right, float(np.dot(W, f)) - total)
+        dw = self._factor.solve(right)
+        if self._intercept:
+            dw, db = dw[:-1], float(dw[-1])
         return dw, W * (f - np.asarray(X @ dw) - db), db
 
 
