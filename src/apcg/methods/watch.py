@@ -74,8 +74,7 @@ class PlanTuning:
     tiny: float = 4e6
     #: An L1 part and a loss that is not smooth: interior points at once if they are predicted to
     #: take no more time than so many passes of the dual. Hinge and epsilon-insensitive losses with
-    #: l1_ratio 0.5 took 600 to over 1,000 passes (100 x 2,000 and 300 x 1,000, random), 60 to 700
-    #: on breast_cancer.
+    #: l1_ratio 0.5 took 600 to over 1,000 passes there (100 x 2,000, diabetes at alpha = 1e-4).
     interior_l1: float = 300.0
     #: Smooth losses with kinks: working sets first, for this part of what interior points are
     #: predicted to take. 162 problems took 3.4 s with 0.1, 4.0 with 0.2 and 4.3 with 0.3
