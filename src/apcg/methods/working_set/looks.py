@@ -52,13 +52,15 @@ def look(problem: ERM, grid: Vector, W: Matrix, rows: Matrix, on: ScaledPenalty)
     """
     X, y, n, g = problem.samples.stored, problem.y, problem.n, problem.interval
     s, flat = problem.weights, problem.weights.size == 1
-    R, b = y - W @ rows, np.zeros(grid.size)
+    R, b = W @ rows, np.zeros(grid.size)
+    np.subtract(y, R, out=R)
     for _ in range(2 if problem.intercept else 0):  # the second time for what rounding left
         shift = R.mean(axis=1) if flat else R @ s / s.sum()
         R -= shift[:, None]
         b += shift
     x = R if flat else s * R
-    loss = 0.5 * np.einsum("kn,kn->k", x, R)
+    square = np.einsum("kn,kn->k", x, R)
+    loss = 0.5 * square
     size = np.abs(W)
     norm = on.a[0] * size.sum(axis=1) if on.a.size == 1 else size @ on.a
     if on.b.any():
@@ -71,10 +73,12 @@ def look(problem: ERM, grid: Vector, W: Matrix, rows: Matrix, on: ScaledPenalty)
         over = np.maximum(np.abs(slopes) / grid[:, None] - g.a, 0.0)
         conjugate = np.sum(over * over / (2 * g.b), axis=1)
     else:
-        length = np.sqrt(np.einsum("kn,kn->k", x, x) * problem.samples.squared_norms().sum())
+        square = square if flat else np.einsum("kn,kn->k", x, x)
+        length = np.sqrt(square * problem.samples.squared_norms().sum())
         room = (problem.n_samples + 8) * _EPS * length / n
         scale /= np.maximum(1.0, _excess(slopes, room, g.a) / grid)
-    x = x * scale[:, None]
+    if (scale < 1).any():
+        x *= scale[:, None]
     dual = (x @ y - scale**2 * loss) / n - grid * conjugate
     if problem.intercept:
         dual[[problem._imbalance(point) > 1 for point in x]] = -np.inf

@@ -163,7 +163,7 @@ class Walk:
         every = np.zeros(self._problem.d)
         every[self._set.ids] = w
         numbers = float(looks.b[k]), float(looks.primal[k]), float(looks.dual[k])
-        return Found(every, looks.x[k].copy(), *numbers)
+        return Found(every, looks.x[k], *numbers)
 
     def go_on(self, alphas: Vector, W: Matrix, looks: Looks, bad: Index) -> None:
         """From the last point of a stretch, or from the first that was not good enough."""
