@@ -122,6 +122,8 @@ class TallRun(DenseRun):
         self._W = np.arange(p.d)
         if isinstance(p.samples, Dense):
             near = self.moving()
+            if constant and near.size > self.tuning.moving * p.d:
+                near = self._W  # it then serves to the end
             narrow = self.narrow_gram(near)
             if narrow is not None:
                 self._W = near
