@@ -8,7 +8,7 @@ Which method it starts with follows from the problem:
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     an L1 part, smooth loss                                           working sets
-    an L1 part, loss with kinks, not too large                        interior points
+    an L1 part, hinge or epsilon-insensitive loss, not too large      interior points
     bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
@@ -68,7 +68,8 @@ SOLVABLE = Need(
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
 WITHIN_REACH = Need(
-    "a smooth loss, a strongly convex penalty, or at most 5,000 samples or features",
+    "a smooth loss (smoothed_hinge, huber), a strongly convex penalty (elasticnet), or at most "
+    "5,000 samples or features",
     lambda p: not p.separable or SMOOTH_FORM.holds(p) or unmet(InteriorL1(), p) is None,
     lambda p: f"{SMOOTH_FORM.has(p)}, and X has {p.n_samples:,} samples of {p.d:,} features",
 )
