@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
+from apcg.cli.info import auto_takes
 from apcg.methods import costs
 from apcg.methods.base import Target, unmet
 from apcg.methods.interior_l1 import InteriorL1, InteriorL1Run, Tuning, _moved
@@ -245,6 +246,7 @@ def test_what_is_too_large_is_refused_in_words():
         solve(p)
     with pytest.raises(ValueError, match="at most 5,000"):
         solve(p, "interior_l1")
+    assert auto_takes(p)["method"] == "none"
 
 
 @pytest.mark.parametrize(
