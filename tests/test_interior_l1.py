@@ -258,6 +258,15 @@ def test_needs(loss, penalty):
     assert unmet(InteriorL1(), ERM(X, y, loss, penalty, 0.1)) is not None
 
 
+def test_estimators_say_which_methods_there_are():
+    X, _ = data(30, 4)
+    three = np.arange(30) % 3
+    model = APCGClassifier("hinge", penalty="l1", method="sdca")
+    for labels in (three, three > 0):
+        with pytest.raises(ValueError, match="take one of 'auto', 'interior_l1'"):
+            model.fit(X, labels)
+
+
 def test_estimators_take_it():
     X, y = data(80, 30)
     labels = np.where(y > 0, "yes", "no")
