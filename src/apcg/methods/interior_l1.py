@@ -36,6 +36,8 @@ from .base import Budget, Need, Needs, Target, Work
 from .kinked import Pieces
 from .saddle import Saddle, SaddleTuning, size
 
+#: Rows and columns of the largest matrix: 200 MB.
+LARGEST = 5000
 IN_PIECES = Need(
     "a loss with kinks, made of lines and parabolas",
     lambda p: p.loss.in_pieces,
@@ -47,12 +49,10 @@ L1_EVERYWHERE = Need(
     lambda p: f"penalty {p.penalty} is not one",
 )
 NOT_HUGE = Need(
-    "at most 5,000 samples or at most 5,000 features",
+    f"at most {LARGEST:,} samples or at most {LARGEST:,} features",
     lambda p: min(p.n_samples, p.d) <= LARGEST,
     lambda p: f"X has {p.n_samples:,} samples of {p.d:,} features",
 )
-#: Rows and columns of the largest matrix: 200 MB.
-LARGEST = 5000
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,9 @@ class InteriorL1Run:
 
     def _split(self, Y: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """Its parts: of a, of u - a (nothing without a bound), of v."""
-        shape = self._pieces.g.shape
-        size = self._pieces.g.size
-        a, rest = Y[:size].reshape(shape), Y[size:]
-        room = rest[: size if self._pieces.bounded else 0].reshape(-1, shape[1])
+        shape, count = self._pieces.g.shape, self._pieces.g.size
+        a, rest = Y[:count].reshape(shape), Y[count:]
+        room = rest[: count if self._pieces.bounded else 0].reshape(-1, shape[1])
         return a, room, rest[room.size :].reshape(len(self._sign), -1)
 
     def _weights(self) -> Vector:
@@ -221,8 +220,7 @@ class InteriorL1Run:
 
     def _value(self, w: Vector, loss: float) -> float:
         """n P(w)"""
-        size = np.abs(w)
-        return loss + float(np.dot(self._A, size) + 0.5 * np.dot(self._B, size * size))
+        return loss + float(np.dot(self._A, np.abs(w)) + 0.5 * np.dot(self._B, w * w))
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end it: aim lower, or begin anew if a column left out matters."""
