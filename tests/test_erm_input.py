@@ -78,7 +78,7 @@ BAD = [
     (
         lambda: ERM(D, Y, "hinge", Box(-1.0, 1.0)),
         ValueError,
-        "neither the primal nor the dual has a smooth",
+        "with an L1 part for each feature",
     ),
     (
         lambda: ERM(D, REAL, "epsilon_insensitive", L1(np.eye(D.shape[1])[0])),

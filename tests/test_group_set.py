@@ -155,7 +155,7 @@ def test_block_sweeps_bring_a_model_to_rest(K):
 
 def test_bad_groups():
     X, y = data()
-    with pytest.raises(ValueError, match="add up to"):
+    with pytest.raises(ValueError, match="sizes in groups must be positive and add up to the"):
         ERM(X, y, "squared", pen.GroupLasso([3, 4]))
     with pytest.raises(ValueError, match="one for each group"):
         ERM(X, y, "squared", pen.GroupLasso(SIZES, [1.0, 2.0]))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
+from apcg.cli.info import auto_takes
 from apcg.methods import costs
 from apcg.methods.base import Target, unmet
 from apcg.methods.interior_l1 import InteriorL1, InteriorL1Run, Tuning, _moved
@@ -246,6 +247,7 @@ def test_what_is_too_large_is_refused_in_words():
         solve(p)
     with pytest.raises(ValueError, match="at most 5,000"):
         solve(p, "interior_l1")
+    assert auto_takes(p)["method"] == "none"
 
 
 @pytest.mark.parametrize(
@@ -255,6 +257,15 @@ def test_what_is_too_large_is_refused_in_words():
 def test_needs(loss, penalty):
     X, y = data(10, 2)
     assert unmet(InteriorL1(), ERM(X, y, loss, penalty, 0.1)) is not None
+
+
+def test_estimators_say_which_methods_there_are():
+    X, _ = data(30, 4)
+    three = np.arange(30) % 3
+    model = APCGClassifier("hinge", penalty="l1", method="sdca")
+    for labels in (three, three > 0):
+        with pytest.raises(ValueError, match="take one of 'auto', 'interior_l1'"):
+            model.fit(X, labels)
 
 
 def test_estimators_take_it():

@@ -44,18 +44,20 @@ def solve(
         coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
         primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
         losses); "working_set" and "group_set", models of P on sets of features or of groups (L1,
-        elastic net, groups; smooth losses); "one_by_one", a y of columns, column by column (L1).
+        elastic net, groups; smooth losses); "interior_l1", interior points for L1, elastic net and
+        losses with kinks; "one_by_one", a y of columns, column by column (L1).
         For comparison, for L2 and elastic net with a smooth loss: "sag", "svrg" and
         "accelerated_sdca", the methods of the literature that the paper compares with. Or a method
         of your own: an object as `apcg.methods.base` describes it.
     tol : the relative duality gap to stop at.
     max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
-        method counts its matrix and factor as passes; both finish what they are in. SVRG counts a
+        method and interior points their matrices and factors (with thousands of samples and of
+        features that may be more than 1,000 passes); all finish what they are in. SVRG counts a
         pass for each snapshot, accelerated SDCA half a pass for each gap of an inner problem. An L1
-        problem gets one more pass at the end, for exact zeros.
+        problem may get one more pass at the end, for exact zeros.
     x0 : an earlier `Solution` to go on from, or a `points.Start`; or a dual feasible x for "apcg",
         "sdca" and "auto"; or for "afg", "newton", "sag", "svrg" and penalties that are solved in
-        the primal ("l1"), a w. None is zero.
+        the primal ("l1"), a w. None is zero. Interior points do not use it.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
     check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
         ("auto" looks at it in between too, to steer by.)

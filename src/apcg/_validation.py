@@ -197,63 +197,65 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def partition(blocks: Any, n_coordinates: int) -> tuple[Index, Index]:
+def partition(
+    blocks: Any, n_coordinates: int, name: str = "blocks", each: str = "coordinate"
+) -> tuple[Index, Index]:
     """(members, starts) of a partition given as a list of sizes or of index arrays.
 
-    Block i has the coordinates members[starts[i]:starts[i + 1]].
+    Block i has the coordinates members[starts[i]:starts[i + 1]]. Errors say `name` and `each`.
     """
     try:
         given = [np.asarray(b) for b in blocks]
     except (TypeError, ValueError):
         raise TypeError(
-            f"blocks must be a list of sizes or of index arrays, got {blocks!r}."
+            f"{name} must be a list of sizes or of index arrays, got {blocks!r}."
         ) from None
     if not given:
-        raise ValueError("blocks is empty: give at least one block, or None for one a coordinate.")
+        raise ValueError(f"{name} is empty: give at least one of them.")
     empty = [k for k, b in enumerate(given) if b.size == 0]
     if empty:
-        raise ValueError(f"Block {empty[0]} of blocks is empty: leave it out.")
+        raise ValueError(f"Block {empty[0]} of {name} is empty: leave it out.")
     wrong = [b for b in given if b.dtype.kind not in "iu"]
     if wrong:
         raise TypeError(
-            "blocks must hold integers: sizes, or the coordinates of each block; got "
+            f"{name} must hold integers: sizes, or arrays of {each}s; got "
             f"{wrong[0].tolist()!r} of dtype {wrong[0].dtype}."
         )
     if all(b.ndim == 0 for b in given):
         exact = [int(b) for b in given]  # their sum may not fit into 64 bits
         if min(exact) < 1 or sum(exact) != n_coordinates:
             raise ValueError(
-                f"The sizes in blocks must be positive and add up to the {n_coordinates} "
-                f"coordinates of x0; they add up to {sum(exact)}, the smallest is {min(exact)}."
+                f"The sizes in {name} must be positive and add up to the {n_coordinates} {each}s; "
+                f"they add up to {sum(exact)}, the smallest is {min(exact)}. ({name} is a list of "
+                f"sizes, or of arrays of {each}s.)"
             )
         sizes = np.array(exact, dtype=np.intp)
         members = np.arange(n_coordinates, dtype=np.intp)
     elif all(b.ndim == 1 for b in given):
         sizes = np.array([b.size for b in given], dtype=np.intp)
         members = np.concatenate(given).astype(np.intp)
-        _check_partition(members, n_coordinates)
+        _check_partition(members, n_coordinates, name, each)
     else:
         raise ValueError(
-            "blocks must be all sizes (integers) or all one-dimensional index arrays, got arrays "
+            f"{name} must be all sizes (integers) or all one-dimensional index arrays, got arrays "
             f"of {', '.join(str(d) for d in sorted({b.ndim for b in given}))} dimensions."
         )
     return members, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
-def _check_partition(members: Index, n_coordinates: int) -> None:
+def _check_partition(members: Index, n_coordinates: int, name: str, each: str) -> None:
     if members.min() < 0 or members.max() >= n_coordinates:
         raise ValueError(
-            f"blocks has coordinate {members.min() if members.min() < 0 else members.max()}, "
+            f"{name} has {each} {members.min() if members.min() < 0 else members.max()}, "
             f"outside 0..{n_coordinates - 1}."
         )
     count = np.bincount(members, minlength=n_coordinates)
     if count.max() > 1:
         raise ValueError(
-            f"blocks overlap: coordinate {int(count.argmax())} is in {int(count.max())} of them; "
-            "every coordinate must be in exactly one."
+            f"{name} overlap: {each} {int(count.argmax())} is in {int(count.max())} of them; "
+            f"every {each} must be in exactly one."
         )
     if count.min() == 0:
         raise ValueError(
-            f"blocks leave out coordinate {int(count.argmin())}; "
-            "every coordinate must be in exactly one."
+            f"{name} leave out {each} {int(count.argmin())}; every {each} must be in exactly one."
         )

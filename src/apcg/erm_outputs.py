@@ -103,7 +103,8 @@ class Outputs(ERM):
                 f"loss {self.loss.name!r} is not smooth, and with K outputs it takes penalty "
                 f'"l2" or "elasticnet" only, the same for all entries of W and without bounds, got '
                 f"{self.penalty}. Take one of these, or a smooth loss: "
-                '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber".'
+                '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber"; or '
+                'solve for one output at a time, if the loss is a sum over them (with "l1" too).'
             )
         if not self.intercept:
             return

@@ -18,7 +18,7 @@ from .weights import divisor
 
 
 def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
-    """Refuse a loss and a penalty that leave no form with a smooth part and a finite gap."""
+    """Refuse a loss and a penalty that no method is for, or that have no finite gap."""
     if loss.gamma == 0 and not g.separable:
         raise ValueError(
             f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only "
@@ -28,8 +28,9 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
         return
     if loss.gamma == 0 and not (loss.in_pieces and isinstance(g, Interval) and g.splits):
         raise ValueError(
-            f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly "
-            "convex, so neither the primal nor the dual has a smooth part. Take a smooth loss "
+            f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly convex. That "
+            "is solved for losses made of lines (hinge, epsilon_insensitive) with an L1 part for "
+            "each feature, and no bounds or w >= 0 for all. Else take a smooth loss "
             '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
         )
     if g.leaves_free:

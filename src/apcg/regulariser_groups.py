@@ -31,7 +31,7 @@ class GroupNorms:
     @classmethod
     def of(cls, penalty: Any, d: int) -> GroupNorms:
         """From a `penalties.GroupLasso`."""
-        members, starts = check.partition(penalty.groups, d)
+        members, starts = check.partition(penalty.groups, d, "groups", "feature")
         count = starts.size - 1
         if np.size(penalty.weights) not in (1, count):
             raise ValueError(f"weights must be a number or {count} of them, one for each group.")

@@ -12,7 +12,7 @@ from .. import datasets, plots, theory
 from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..erm import ERM
-from ..methods.base import Target
+from ..methods.base import Target, unmet
 from ..methods.blocks_plan import DUAL_BLOCKS
 from ..methods.plan import Auto
 from ..methods.watch import Watch
@@ -107,11 +107,14 @@ def info(
 def auto_takes(problem: ERM) -> Takes:
     """The method that `method="auto"` starts with, and the passes that Newton's method would cost.
 
-    It leaves the dual for Newton's method on the primal when the dual turns out to need more.
+    It leaves the dual for Newton's method on the primal when the dual turns out to need more. The
+    method is "none" for a problem that it refuses.
     """
     if problem.K > 1:
         side = "dual" if DUAL_BLOCKS.holds(problem) else "primal"
         return {"side": side, "method": "sweeps over blocks", "newton_passes": None}
+    if unmet(Auto(), problem) is not None:
+        return {"side": "primal", "method": "none", "newton_passes": None}
     first = Auto().first(problem, Start())[0].name
     cost = Watch(problem, Target()).newton_in_passes if problem.dual_form else None
     side = "dual" if first in ("dual", "adaptive") and problem.dual_form else "primal"

@@ -22,6 +22,7 @@ from .._solve import solve
 from .._validation import Vector
 from ..erm import ERM
 from ..methods import side_by_side
+from ..methods.base import SEPARABLE, SMOOTH_FORM
 from ..points import Start
 from ..result import Solution
 from .progress import CallbackSupportMixin, Task
@@ -62,7 +63,8 @@ class Plan:
     def share(self, method: Any) -> None:
         """Make the copy of X by features, if the method needs it, before threads do so each."""
         first, many = self.problems[0], len(self.problems) > 1
-        if many and method in ("apcg", "sdca", "adaptive") and not first.dual_form:
+        takes = SEPARABLE.holds(first) and SMOOTH_FORM.holds(first)  # else these refuse it
+        if many and takes and method in ("apcg", "sdca", "adaptive") and not first.dual_form:
             _ = first.form
 
 

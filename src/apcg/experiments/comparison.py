@@ -9,6 +9,7 @@ import numpy as np
 
 from .._solve import solve
 from ..erm import ERM
+from ..methods.base import SMOOTH_FORM
 from ..result import Solution
 
 #: Relative duality gaps whose passes are reported.
@@ -44,7 +45,7 @@ def run(
     The gap is checked every pass. Ctrl-C ends it, with what there is.
     """
     found: dict[str, Solution] = {}
-    if problem.separable and problem.K == 1 and (problem.dual_form or problem.loss.gamma > 0):
+    if problem.separable and problem.K == 1 and SMOOTH_FORM.holds(problem):
         _ = problem.form  # all share it, and the first should not pay for it
     for method in methods:
         try:

@@ -47,14 +47,14 @@ class PanelTuning:
     #: a Gram matrix is made if it takes less than this part of the predicted time of the sweeps
     margin: float = 0.7
     #: or if the sweeps since the last one took so many times as long. 300 x 300 of rank 10 and
-    #: noise, 6 outputs, /30 and /100 to 1e-3 take 0.47 and 0.37 of the time without it. With 1
-    #: 2,000 x 200 columns alike at /30 take 1.4, and with 2 0.97
+    #: noise, 6 outputs, /30 and /100 to 1e-3 take 0.47 and 0.37 of the time without it.
+    #: 2,000 x 200 columns alike at /30 take 1.4 with 1 here, and 0.97 with 2
     spent: float = 2.0
     #: with so many rows a column there are no stages; 4 was slower on random and low rank data
     #: (300 x 300, 6 outputs, /100 to 1e-3) and faster on columns alike (3,000 x 100)
     tall_at: float = 1.0
     #: the Gram matrix of a set is made at once if it costs no more than so many sweeps, where there
-    #: are no stages. With 8 1,000 x 100 random columns, 4 outputs, at /30 take 1.2 times as long,
+    #: are no stages. 1,000 x 100 random columns, 4 outputs, at /30 take 1.2 times as long with 8,
     #: and columns alike at /100 half as long
     first_sweeps: float = 6.0
     #: a first set of more than this part of all groups has all of them, where there are no stages:

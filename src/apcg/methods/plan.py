@@ -8,7 +8,7 @@ Which method it starts with follows from the problem:
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     an L1 part, smooth loss                                           working sets
-    an L1 part, loss with kinks, not too large                        interior points
+    an L1 part, hinge or epsilon-insensitive loss, not too large      interior points
     bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
@@ -44,7 +44,7 @@ from .base import (
 )
 from .group_set import GroupSet
 from .interior import Interior, InteriorRun
-from .interior_l1 import InteriorL1
+from .interior_l1 import LARGEST, InteriorL1
 from .lean import Lean
 from .newton import Newton
 from .newton import Tuning as NewtonTuning
@@ -68,7 +68,8 @@ SOLVABLE = Need(
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
 WITHIN_REACH = Need(
-    "a smooth loss, a strongly convex penalty, or at most 5,000 samples or features",
+    "a smooth loss (smoothed_hinge, huber), a strongly convex penalty (elasticnet), or at most "
+    f"{LARGEST:,} samples or features",
     lambda p: not p.separable or SMOOTH_FORM.holds(p) or unmet(InteriorL1(), p) is None,
     lambda p: f"{SMOOTH_FORM.has(p)}, and X has {p.n_samples:,} samples of {p.d:,} features",
 )
@@ -304,17 +305,13 @@ class PlanRun:
         """What goes on after the method at work: one that asks for less, and always gets on."""
         if stuck and self.at_work == "interior":  # its points came too close to their bounds
             return Smoothing()
-        if stuck and self.at_work == "working_set" and self._has_kinks:
+        sparse = stuck and self.at_work == "working_set"
+        if sparse and unmet(InteriorL1(), self.problem) is None:  # a loss with kinks
             return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()
         others: tuple[Method, ...] = (Lean(), AdaptiveMethod())
         return next((m for m in others if unmet(m, self.problem) is None), None)
-
-    @property
-    def _has_kinks(self) -> bool:
-        """Whether working sets may go round between the pieces of the loss."""
-        return unmet(InteriorL1(), self.problem) is None
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""

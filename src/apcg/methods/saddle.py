@@ -105,13 +105,10 @@ def _scaled(A: Any, weights: Vector) -> Any:
     return A.multiply(weights).tocsr() if hasattr(A, "indptr") else A * weights
 
 
-def _dense(A: Any) -> Matrix:
-    return np.asarray(A.toarray() if hasattr(A, "indptr") else A)
-
-
 def _square(A: Any) -> Matrix:
-    """A A'"""
-    return _dense(A @ A.T)
+    """A A', as a dense array."""
+    product = A @ A.T
+    return np.asarray(product.toarray() if hasattr(product, "indptr") else product)
 
 
 def size(u: Vector) -> float:

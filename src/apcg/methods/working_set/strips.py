@@ -30,9 +30,8 @@ class Strips:
         strips.pack(X, self._X)
         self._squared, self._intercept = type(problem.loss) is Squared, problem.intercept
         self._labels, self._weights = np.zeros((2, wide), np.float32)
-        with np.errstate(
-            over="ignore"
-        ):  # what is infinite then gets nowhere, and the run sees that
+        # what is infinite in float32 gets nowhere, and the run sees that
+        with np.errstate(over="ignore"):
             self._labels[:n], self._weights[:n] = problem.y, problem.weights / problem.n
         self._room = np.zeros((4, wide), np.float32)
         self._room[3] = self._weights  # the curvatures of the squared loss
