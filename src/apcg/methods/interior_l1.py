@@ -69,8 +69,17 @@ class Tuning:
     #: as long; 100 x 2,000 and 300 x 1,000 take 1.1 of the time with 1e-4
     drop: tuple[float, float] = (1e-4, 0.05)
     fewer: float = 0.8
+    #: and once the products are this part of the value: before that v tells little
+    near: float = 0.1
     #: a multiply-add of the matrix takes this part of one of a pass (by BLAS, as for the softmax)
     product: float = 0.1
+    #: if samples and features are both more than this, it begins with so many columns, to this gap,
+    #: and takes in those that violate; all of them after so many times. (8,000 x 4,000 text, hinge:
+    #: a step on all columns takes 0.8 s)
+    whole: int = 500
+    first: int = 200
+    rough: float = 0.01
+    growths: int = 30
     #: a look is asked for when the gap, as mu tells it, is this part of what is wanted
     enough: float = 0.5
     #: after the last look so many more steps are made at the most, until the zeros are known
@@ -118,17 +127,36 @@ class InteriorL1Run:
         self._pieces = Pieces.of(problem.loss, y, s)
         self._sign = np.array([[1.0], [-1.0]])[: 1 if problem.interval.lower[0] == 0 else 2]
         self._cost, self._counted = 0.0, 0
-        self._drops, self._excess = True, 0.0
-        self._begin()
+        self._drops, self._grown = True, 0
+        #: columns that came back, and are not left out again
+        self._back = np.zeros(problem.d, dtype=bool)
+        #: how far x exceeds its bound in each column, as part of that; 0 in those of the set
+        self._over = np.zeros(problem.d)
+        self._tol, every = target.tol, np.arange(problem.d)
+        if min(X.shape) > self._tuning.whole:
+            self._aim = max(self._tol, self._tuning.rough)
+            every = self._first()
+        self._begin(every)
 
-    def _begin(self) -> None:
+    def _first(self) -> Index:
+        """The columns with the steepest slopes at w = 0."""
+        p, zero = self._problem, np.zeros(self._problem.n_samples)
+        _, v = p._dual_point(zero + (p._best_intercept(zero) if p.intercept else 0.0), False)
+        return np.sort(np.argsort(-self._slopes(v))[: self._tuning.first])
+
+    def _slopes(self, v: Vector) -> Vector:
+        """Of each column, over its bound."""
+        return np.asarray((self._sign * v).max(axis=0) / self._problem.interval.a)
+
+    def _begin(self, ids: Index) -> None:
         """a in the middle, w = 0 or next to it, and the rest so that all products are about 1."""
         pieces, problem, g = self._pieces, self._problem, self._problem.interval
-        self._X, self._ids = self._whole, np.arange(problem.d)
+        self._ids = ids
+        self._X = self._whole if ids.size == problem.d else self._whole[:, ids]
         scale = problem.n * problem.alpha
-        self._A, self._B = (scale * np.broadcast_to(part, problem.d) for part in (g.a, g.b))
+        self._A, self._B = (scale * np.broadcast_to(part, problem.d)[ids] for part in (g.a, g.b))
         a, sigma, xi = pieces.start()
-        rho = np.broadcast_to(self._A, (len(self._sign), problem.d))
+        rho = np.broadcast_to(self._A, (len(self._sign), ids.size))
         v = float(np.mean(a * sigma)) / rho
         if len(v) == 1:  # w >= 0 is not 0 then, and must not be far away
             v = v * min(1.0, size(pieces.h) / max(size(self._X @ v[0]), 1e-300))
@@ -191,7 +219,8 @@ class InteriorL1Run:
         if p.intercept:
             x = p._balance(x)
         v = p._combine(x)
-        self._excess = self._outside(v)
+        self._over = self._slopes(v) - 1
+        self._over[self._ids] = 0.0
         for spare in (1e-14, 1e-12, 1e-10):  # for what rounding makes of its products with X
             self._cost += 0.5
             if (excess := p.g.excess(v)) <= 1:
@@ -201,14 +230,6 @@ class InteriorL1Run:
         w, zeros = np.zeros(p.d), self._with_zeros()
         w[self._ids] = self.w if zeros is None else zeros
         return Point(w=w, x=x, b=self.b)
-
-    def _outside(self, v: Vector) -> float:
-        """By how much a column that was left out exceeds its bound, as part of that."""
-        if self._ids.size == self._problem.d:
-            return 0.0
-        over = (self._sign * v).max(axis=0) / self._problem.interval.a
-        over[self._ids] = 0.0
-        return float(over.max()) - 1
 
     def _with_zeros(self) -> Vector | None:
         """w, and 0 where v is small beside its rho; None if that brings P up to speak of."""
@@ -228,7 +249,7 @@ class InteriorL1Run:
         """A look that did not end it: aim lower, or begin anew if a column left out matters."""
         if not self._passes():
             return
-        if self._excess > 0 and self._anew():
+        if self._over.max() > 0 and self._anew():
             return
         self.stuck = self.stuck or self._aim <= self._tuning.finest
         self._aim *= 0.1
@@ -244,11 +265,20 @@ class InteriorL1Run:
         return None
 
     def _anew(self) -> bool:
-        """Begin again and leave no column out, if any was."""
-        if self._ids.size == self._problem.d:
+        """Begin again with columns that were left out, if any was: some, and in the end all."""
+        ids, d, tuning = self._ids, self._problem.d, self._tuning
+        if ids.size == d:
             return False
-        self._drops = False
-        self._begin()
+        worst = np.argsort(-self._over)[: max(tuning.first, ids.size)]
+        more = worst[self._over[worst] > 0]
+        self._grown += 1
+        if min(self._whole.shape) <= tuning.whole or not more.size or self._grown > tuning.growths:
+            self._drops, self._aim = False, self._tol
+            self._begin(np.arange(d))
+        else:
+            self._aim = max(self._tol, 0.1 * self._aim)
+            self._back[more] = True
+            self._begin(np.union1d(ids, more))
         return True
 
     # ---- a step ---------------------------------------------------------------------------------
@@ -269,7 +299,7 @@ class InteriorL1Run:
             return
         self._Y, self._S = Y + t * dY, S + t * dS
         self.b += t * db
-        if self._drops:
+        if self._drops and self._products <= self._tuning.near * self._value(self.w, self._loss):
             self._drop()
         self.w = self._weights()
         self._arrive()
@@ -283,7 +313,8 @@ class InteriorL1Run:
         v, rho = self._split(self._Y)[2], self._split(self._S)[2]
         small, far = self._tuning.drop
         most = float(v.max(initial=0.0))
-        stays: Index = np.flatnonzero(((v > small * most) | (rho < far * self._A)).any(axis=0))
+        moves = ((v > small * most) | (rho < far * self._A)).any(axis=0)
+        stays: Index = np.flatnonzero(moves | self._back[self._ids])
         if self._tuning.fewer * self._ids.size < stays.size or stays.size == 0:
             return  # a copy of the columns is not worth it
         self._Y, self._S = (
