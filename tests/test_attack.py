@@ -8,6 +8,7 @@ import pytest
 from apcg import ERM, solve
 from apcg.methods.blocks_start import best_share
 from apcg.methods.interior_l1 import InteriorL1
+from apcg.penalties import GroupLasso
 from apcg.points import Start
 
 
@@ -47,3 +48,16 @@ def test_outputs_with_l1_start_from_a_dual_point_alone(loss, intercept):
 def test_the_best_share_of_nothing_is_all_of_it():
     with np.errstate(all="raise"):
         assert best_share(np.ones((1, 1)), np.zeros((1, 1)), 0.0, 0.0) == [1.0]
+
+
+@pytest.mark.parametrize("K", [1, 2])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_start_beyond_the_targets_gets_a_feasible_dual_point(K, intercept):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((60, 8)), rng.standard_normal(8)
+    W, groups = (w, GroupLasso([[0, 1], [2, 3, 4], [5, 6, 7]])) if K == 1 else (
+        np.column_stack([w, -w]), "group")  # fmt: skip
+    problem = ERM(X, X @ W, "squared", groups, 1e-4, intercept=intercept)
+    r = solve(problem, x0=Start(w=2 * W), tol=1e-3, random_state=0)
+    assert problem.g.excess(problem._combine(r.x)) <= 1 + 1e-10
+    assert r.converged and r.primal < 1e-2  # at the start, where x was not feasible, it is 3.8
