@@ -61,3 +61,11 @@ def test_a_start_beyond_the_targets_gets_a_feasible_dual_point(K, intercept):
     r = solve(problem, x0=Start(w=2 * W), tol=1e-3, random_state=0)
     assert problem.g.excess(problem._combine(r.x)) <= 1 + 1e-10
     assert r.converged and r.primal < 1e-2  # at the start, where x was not feasible, it is 3.8
+
+
+def test_groups_of_large_weights_have_a_value():
+    rng = np.random.default_rng(0)
+    X, Y = 1e-150 * rng.standard_normal((20, 6)), rng.standard_normal((20, 2))
+    problem = ERM(X, Y, "squared", "group", 1e-151)
+    W = np.full((6, 2), 5e153)
+    assert np.isclose(problem.g.value(W), 6 * np.sqrt(2) * 5e153)
