@@ -148,7 +148,9 @@ class Groups:
 
     def value(self, W: Matrix) -> float:
         _, norms = self._parts(W)
-        total = self.a * float(norms.sum()) + 0.5 * self._b * float(norms @ norms)
+        total = self.a * float(norms.sum())
+        if self._b:  # 0 times a square that overflows would be nan
+            total += 0.5 * self._b * float(norms @ norms)
         return total + (0.5 * self.free * float(W[-1] @ W[-1]) if self.free else 0.0)
 
     def prox(self, v: Matrix, step: float) -> Matrix:

@@ -134,7 +134,8 @@ def best_share(mass: Matrix, part: Matrix, slope: Vector | float, cost: Vector |
     for _ in range(_STEPS):
         left = 1 - t[:, None] * part
         f = (weight * (np.log(t)[:, None] - np.log(left))).sum(axis=1) + slope + t * cost
-        way = f / ((weight / left).sum(axis=1) + t * cost)
+        bend = (weight / left).sum(axis=1) + t * cost
+        way = np.divide(f, bend, out=np.zeros_like(bend), where=bend > 0)  # 0/0: x is zero
         t = np.minimum(t * np.exp(-way), 1.0)
         if not np.any((np.abs(way) > 1e-3) & ((t < 1) | (way > 0))):
             break

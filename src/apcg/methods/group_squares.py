@@ -182,7 +182,8 @@ class SquaresRun(GroupRun):
         value = self.at.value + theta * float(self.penalty.a @ self._norms)
         most = self._most / theta + (room if room <= 0.1 * self._tol else self.slack * self._most)
         share = self._yr / self._rr if self._rr > 0 else 1.0
-        share = min(share, 1 / most) if most > 0 else share
+        if most > 0:  # it is negative where <Y, R> is: a start far beyond Y
+            share = max(min(share, 1 / most), -1 / most)
         self._share = share
         return value - (share * self._yr - 0.5 * share * share * self._rr) / n, value
 

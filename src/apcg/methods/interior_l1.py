@@ -190,7 +190,9 @@ class InteriorL1Run:
         self._signed = signed
         self._products = float(np.dot(self._Y, self._S))
         self._loss = pieces.total(self._z)
-        self.stuck = self.stuck or not math.isfinite(self._products)
+        #: whether w = 0 and this b lose nothing: x = 0 proves that no other w does better
+        self._free = pieces.holds_zero and pieces.total(np.full(self._z.size, self.b)) == 0
+        self.stuck = self.stuck or not 0 < self._products < math.inf
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -207,6 +209,8 @@ class InteriorL1Run:
 
     def _passes(self) -> bool:
         """Whether mu is small enough for the gap that is aimed at."""
+        if self._free:
+            return True
         wanted = max(self._aim, self._tuning.finest) * self._value(self.w, self._loss)
         return self._products <= self._tuning.enough * wanted
 
@@ -214,6 +218,8 @@ class InteriorL1Run:
         """w with exact zeros, and x of all rows, balanced and scaled to be feasible."""
         p = self._problem
         x = np.zeros(p.n_samples)
+        if self._free:
+            return Point(w=np.zeros(p.d), x=x, b=self.b)
         x[self._kept] = self._signed
         x = p.loss.clip(p.y * x if p.loss.margin else x, p.weights)
         if p.intercept:
@@ -256,7 +262,9 @@ class InteriorL1Run:
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """The point after some more steps: which weights are zero is known later than P."""
-        for _ in range(self._tuning.last_steps if converged else 0):
+        for _ in range(self._tuning.last_steps if converged and not self._free else 0):
+            if self.stuck:
+                return None
             self._step()
             if self.stuck:
                 return None

@@ -58,6 +58,12 @@ class Pieces:
         """Whether a has an upper bound."""
         return bool(np.isfinite(self.upper[0, 0]))
 
+    @property
+    def holds_zero(self) -> bool:
+        """Whether x = 0 is in the domain of phi*, which is 0 there: then phi >= 0."""
+        lower, upper = self.loss.domain
+        return bool(lower <= 0 <= upper)
+
     def start(self) -> tuple[Matrix, Matrix, Matrix]:
         """a in the middle, and sigma and xi that fit z = 0."""
         a = 0.5 * self.upper if self.bounded else np.broadcast_to(2 / self.c, self.g.shape).copy()

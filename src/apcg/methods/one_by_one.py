@@ -144,7 +144,9 @@ def _column(at: Start, k: int) -> Start:
 
 def _begun(part: ERM, at: Start) -> Certificate:
     """The certificate of a start."""
-    w = np.zeros(part.d) if at.w is None and at.x is None else at.w
+    w = at.w
+    if w is None and (at.x is None or not part.dual_form):  # no w is known by x alone
+        w = np.zeros(part.d)
     return certify(part, Point(w, at.x, 0.0 if at.b is None else at.b))
 
 
