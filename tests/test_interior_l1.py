@@ -239,15 +239,50 @@ def test_what_auto_begins_with():
     assert Auto().first(long, Start())[0].name == "adaptive"  # a matrix of 3,000 rows is dear
 
 
-def test_what_is_too_large_is_refused_in_words():
-    X = sp.csr_array(([1.0], ([0], [0])), shape=(5001, 5002))
-    y = np.where(np.arange(5001) % 2, 1.0, -1.0)
-    p = ERM(X, y, "hinge", "l1", 0.1)
-    with pytest.raises(ValueError, match="5,000 samples or features"):
-        solve(p)
-    with pytest.raises(ValueError, match="at most 5,000"):
-        solve(p, "interior_l1")
-    assert auto_takes(p)["method"] == "none"
+def many(n=900, d=800, seed=2, few=6):
+    """So many samples and features that it begins with some of the columns."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.02, random_state=rng, data_sampler=rng.standard_normal)
+    z = X @ np.where(np.arange(d) < few, 3.0, 0.0) + 0.1 * rng.standard_normal(n)
+    return sp.csr_array(X), np.where(z > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sets_of_columns_have_the_answer_of_all(intercept):
+    X, y = many()
+    p = ERM(X, y, "hinge", "l1", 6e-3, intercept=intercept)
+    run = InteriorL1Run(p, Target(1e-8))
+    assert run._ids.size == Tuning().first
+    some, every = (
+        solve(p, InteriorL1(Tuning(whole=whole)), tol=1e-8, max_epochs=10**6)
+        for whole in (500, 10**6)
+    )
+    assert some.converged
+    assert every.converged
+    assert some.primal == pytest.approx(every.primal, rel=1e-7)
+    assert some.epochs < every.epochs
+    np.testing.assert_array_equal(some.w != 0, every.w != 0)
+
+
+@pytest.mark.parametrize("first", [1, 5])
+def test_a_set_takes_in_what_violates(first):
+    X, y = many()
+    p = ERM(X, y, "hinge", "l1", 3e-3)
+    best = solve(p, tol=1e-8, max_epochs=10**6).primal
+    r = solve(p, InteriorL1(Tuning(first=first)), tol=1e-8, max_epochs=10**6)
+    assert r.converged
+    assert r.primal == pytest.approx(best, rel=1e-7)
+
+
+def test_a_set_that_is_too_large_is_not_solved(monkeypatch):
+    """It would take too much memory: the run says that it is stuck, and certifies what it has."""
+    monkeypatch.setattr("apcg.methods.interior_l1.LARGEST", 20)
+    X, y = many()
+    p = ERM(X, y, "hinge", "l1", 1e-3)
+    r = solve(p, InteriorL1(Tuning(first=10)), tol=1e-8, max_epochs=10**6)
+    assert r.status.code == "stuck"
+    assert r.dual <= r.primal
+    assert auto_takes(p)["method"] == "interior_l1"
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant(PLAN, "working sets go round for ever", "self.tuning.tried * cost", "1e9 * cost",
            KINKS, only="go_round"),
     Mutant("methods/interior_l1.py", "columns that matter are left out",
-           "self._excess > 0 and self._anew()", "False", KINKS, only="left_out"),
+           "self._over.max() > 0 and self._anew()", "False", KINKS, only="left_out"),
     Mutant("methods/interior_l1.py", "x is not scaled", "x = x / (excess * (1 + spare))", "pass",
            KINKS, only="linear_program"),
     Mutant("methods/saddle.py", "no refinement", "range(self._tuning.refined)", "range(0)", KINKS,

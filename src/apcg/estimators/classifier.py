@@ -265,7 +265,7 @@ class APCGClassifier(Classifier):
         phi. "logistic" has probabilities. Or an object of `apcg.losses`.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         g: (1/2)|w|^2, |w|_1, or l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2. Or an object of
-        `apcg.penalties`. "hinge" with "l1" needs at most 5,000 samples or at most 5,000 features.
+        `apcg.penalties`.
     alpha : float, default=1e-4
         The weight of the penalty. For the C of LogisticRegression and LinearSVC it is
         1/(C n_samples), or 1/(C sum of the weights).

@@ -128,8 +128,7 @@ class APCGRegressor(Regressor):
         object of `apcg.losses`.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         g: (1/2)|w|^2, |w|_1, or l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2. Or an object of
-        `apcg.penalties`. "epsilon_insensitive" with "l1" needs a y of one column, and at most
-        5,000 samples or at most 5,000 features.
+        `apcg.penalties`. "epsilon_insensitive" with "l1" needs a y of one column.
     alpha : float, default=1e-4
         The weight of the penalty. It is the alpha of Lasso and ElasticNet, and that of Ridge over
         n_samples, or over the sum of the weights.

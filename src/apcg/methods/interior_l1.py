@@ -36,7 +36,7 @@ from .base import Budget, Need, Needs, Target, Work
 from .kinked import Pieces
 from .saddle import Saddle, SaddleTuning, size
 
-#: Rows and columns of the largest matrix: 200 MB.
+#: Rows and columns of the largest matrix, 200 MB: a set that needs a larger one is not solved.
 LARGEST = 5000
 IN_PIECES = Need(
     "a loss with kinks, made of lines and parabolas",
@@ -47,11 +47,6 @@ L1_EVERYWHERE = Need(
     "a penalty with an L1 part for each feature, and no bounds but w >= 0",
     lambda p: p.separable and p.interval.splits,
     lambda p: f"penalty {p.penalty} is not one",
-)
-NOT_HUGE = Need(
-    f"at most {LARGEST:,} samples or at most {LARGEST:,} features",
-    lambda p: min(p.n_samples, p.d) <= LARGEST,
-    lambda p: f"X has {p.n_samples:,} samples of {p.d:,} features",
 )
 
 
@@ -96,7 +91,7 @@ class InteriorL1:
 
     tuning: Tuning = Tuning()
     name: ClassVar[str] = "interior_l1"
-    needs: ClassVar[Needs] = (IN_PIECES, L1_EVERYWHERE, NOT_HUGE)
+    needs: ClassVar[Needs] = (IN_PIECES, L1_EVERYWHERE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -263,10 +258,7 @@ class InteriorL1Run:
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """The point after some more steps: which weights are zero is known later than P."""
         for _ in range(self._tuning.last_steps if converged and not self._free else 0):
-            if self.stuck:
-                return None
-            self._step()
-            if self.stuck:
+            if not self._goes_on():
                 return None
             if self._with_zeros() is not None:
                 return self.point()
@@ -280,13 +272,16 @@ class InteriorL1Run:
         worst = np.argsort(-self._over)[: max(tuning.first, ids.size)]
         more = worst[self._over[worst] > 0]
         self._grown += 1
+        some = np.union1d(ids, more)
         if min(self._whole.shape) <= tuning.whole or not more.size or self._grown > tuning.growths:
+            some = np.arange(d)
+        if min(self._kept.size, some.size) > LARGEST:
+            return False
+        if some.size == d:
             self._drops, self._aim = False, self._tol
-            self._begin(np.arange(d))
         else:
-            self._aim = max(self._tol, 0.1 * self._aim)
-            self._back[more] = True
-            self._begin(np.union1d(ids, more))
+            self._aim, self._back[more] = max(self._tol, 0.1 * self._aim), True
+        self._begin(some)
         return True
 
     # ---- a step ---------------------------------------------------------------------------------
@@ -311,6 +306,12 @@ class InteriorL1Run:
             self._drop()
         self.w = self._weights()
         self._arrive()
+
+    def _goes_on(self) -> bool:
+        """A step, unless that leads nowhere."""
+        if not self.stuck:
+            self._step()
+        return not self.stuck
 
     def _drop(self) -> None:
         """Leave out columns whose weight is next to nothing, and whose slope is far from A.

@@ -31,7 +31,6 @@ from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
 from .base import (
-    SMOOTH_FORM,
     Budget,
     Method,
     Need,
@@ -67,12 +66,6 @@ SOLVABLE = Need(
     lambda p: p.separable or p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
-WITHIN_REACH = Need(
-    "a smooth loss (smoothed_hinge, huber), a strongly convex penalty (elasticnet), or at most "
-    f"{LARGEST:,} samples or features",
-    lambda p: not p.separable or SMOOTH_FORM.holds(p) or unmet(InteriorL1(), p) is None,
-    lambda p: f"{SMOOTH_FORM.has(p)}, and X has {p.n_samples:,} samples of {p.d:,} features",
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Auto:
     tuning: PlanTuning = PlanTuning()
     adaptive: Tuning = Tuning()
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = (SOLVABLE, WITHIN_REACH)
+    needs: ClassVar[Needs] = (SOLVABLE,)
 
     def __post_init__(self) -> None:
         for idea in self.without:
@@ -305,8 +298,10 @@ class PlanRun:
         """What goes on after the method at work: one that asks for less, and always gets on."""
         if stuck and self.at_work == "interior":  # its points came too close to their bounds
             return Smoothing()
-        sparse = stuck and self.at_work == "working_set"
-        if sparse and unmet(InteriorL1(), self.problem) is None:  # a loss with kinks
+        p = self.problem
+        small = min(p.n_samples, p.d) <= LARGEST
+        sparse = stuck and small and self.at_work == "working_set"
+        if sparse and unmet(InteriorL1(), p) is None:  # a loss with kinks
             return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()

@@ -1,4 +1,4 @@
-"""What a reviewer found: starts and labels that lead to 0/0, to infinite w, or nowhere."""
+"""Faults that were found: starts and labels that led to 0/0, to infinite w, or nowhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def test_targets_within_the_tube_are_solved_exactly(intercept, positive, y):
     y = np.zeros(30) if y == "zero" else 0.09 * rng.uniform(-1, 1, 30)
     problem = ERM(X, y, "epsilon_insensitive", "l1", 0.01, intercept=intercept, positive=positive)
     r = solve(problem, random_state=0)
-    assert r.converged and r.primal == r.dual == 0 and not r.w.any() and not r.x.any()
+    assert r.converged
+    assert r.primal == r.dual == 0
+    assert not r.w.any()
+    assert not r.x.any()
 
 
 def test_interior_points_with_nothing_left_do_not_divide_by_zero():
@@ -31,7 +34,8 @@ def test_interior_points_with_nothing_left_do_not_divide_by_zero():
         X = rng.standard_normal((n, d)) * 10.0 ** rng.choice([0, 8])
         problem = ERM(X, np.zeros(n), "huber", "l1", 10.0 ** rng.uniform(-9, 2))
         r = solve(problem, InteriorL1(), tol=1e-11, max_epochs=20000)
-        assert r.converged and r.primal == 0
+        assert r.converged
+        assert r.primal == 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
@@ -60,7 +64,8 @@ def test_a_start_beyond_the_targets_gets_a_feasible_dual_point(K, intercept):
     problem = ERM(X, X @ W, "squared", groups, 1e-4, intercept=intercept)
     r = solve(problem, x0=Start(w=2 * W), tol=1e-3, random_state=0)
     assert problem.g.excess(problem._combine(r.x)) <= 1 + 1e-10
-    assert r.converged and r.primal < 1e-2  # at the start, where x was not feasible, it is 3.8
+    assert r.converged
+    assert r.primal < 1e-2
 
 
 def test_groups_of_large_weights_have_a_value():
