@@ -99,3 +99,21 @@ def test_where_most_columns_move_the_one_matrix_has_all():
     assert 0.8 * 140 < moving < taken == 140
     assert not more
     assert run.relative <= 1e-6
+
+
+@pytest.mark.parametrize(("part", "least", "most"), [(0.0, 4, 20), (Tuning.kept[1], 1, 3)])
+def test_a_gram_matrix_is_kept_while_it_serves(part, least, most):
+    """At a large alpha curvatures hardly change: few matrices do, if each is kept."""
+    p = problem(share=3)
+    tuning = dataclasses.replace(without_sweeps(0.0), kept=(part, part), least_rows=10**9)
+    made = []
+
+    class Run(TallRun):
+        def _gram(self):
+            made.append(1)
+            return super()._gram()
+
+    run = Run(p, Start(), Target(1e-9), tuning, np.random.default_rng(0))
+    run.advance(Budget(1000))
+    assert run.relative <= 1e-9
+    assert least <= len(made) <= most
