@@ -146,8 +146,8 @@ class Tuning:
     sample_passes: int = 200
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows.
     #: Logistic, one-hot rows, a9a and covtype, 24 cells: with 0.1, 0.3, 0.5 and 0.7 for the second
-    #: 1, 0.94, 0.92 and 0.91 of the time. With 0.3 single cells took 0.5 (one-hot, lambda_max/10, to
-    #: 1e-5) to 1.5 (covtype, the same)
+    #: 1, 0.94, 0.92 and 0.91 of the time. With 0.3 single cells took 0.5 (one-hot, to 1e-5) to 1.5
+    #: (covtype, the same)
     kept: tuple[float, float] = (0.3, 0.3)
     # ---- sparse columns ----
     #: a path goes by Gram matrices of sets once the support is at most so large, ...
