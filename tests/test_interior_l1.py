@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
+from apcg.certificate import certify
 from apcg.cli.info import auto_takes
 from apcg.methods import costs
 from apcg.methods.base import Target, unmet
@@ -210,6 +211,33 @@ def test_columns_are_left_out():
     for _ in range(12):
         run._step()
     assert run._ids.size < 100
+
+
+def test_none_is_left_out_while_the_gap_is_large():
+    X, y = data(30, 400)
+    tuning = Tuning(drop=(0.5, 0.0), fewer=1.0)
+    run = InteriorL1Run(ERM(X, y, "hinge", "l1", 0.05), Target(1e-8), tuning)
+    sizes = []
+    for _ in range(12):
+        early = run._products > 0.1 * run._value(run.w, run._loss)
+        run._step()
+        sizes.append((early, run._ids.size))
+    assert {size for early, size in sizes if early} == {400}
+    assert min(size for early, size in sizes if not early) < 400
+
+
+def test_a_column_that_came_back_stays():
+    """Else the same ones are left out again and again."""
+    p = ERM(*many(), "hinge", "l1", 6e-3)
+    run = InteriorL1Run(p, Target(1e-8), Tuning(first=10, drop=(0.2, 0.0), fewer=1.0))
+    for _ in range(60):
+        if run._passes():
+            run.seen(certify(p, run.point()))
+        else:
+            run._step()
+        assert np.isin(np.flatnonzero(run._back), run._ids).all()
+    assert run._grown > 0
+    assert run._back.any()
 
 
 def test_working_sets_that_go_round_are_left():

@@ -56,7 +56,7 @@ RATES = Rates()
 INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
 #: What a step costs besides its work: Python, kernel calls.
 INTERIOR_CALLS = 0.8 * RATES.call
-#: Steps of interior points with an L1 part, to 1e-6: 10 to 19 on breast_cancer and random data;
+#: Steps of interior points with an L1 part, to 1e-6: 10 to 22 on breast_cancer and random data;
 #: passes of a step besides its matrix, and its Python, 0.25 ms.
 INTERIOR_L1_STEPS, INTERIOR_L1_PRODUCTS, INTERIOR_L1_CALLS = 15, 6, 250_000.0
 #: Passes of a run of `smoothing`, and factors: 25 to 50 on a9a, covtype and noisy one-hot data.

@@ -17,7 +17,7 @@ of each row, and db:
 with R = B + 1/(sum of v/rho) and W = the sum of 1/(sigma/a + xi/(u - a) + c) (`saddle` solves
 them). Mehrotra's predictor says how far mu can fall.
 
-The number of steps, 10 to 20, hardly depends on lambda or on the loss. Where working sets go round
+The number of steps, 10 to 22, hardly depends on lambda or on the loss. Where working sets go round
 between the pieces of a loss, this does not.
 """
 

@@ -8,7 +8,8 @@ Which method it starts with follows from the problem:
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     an L1 part, smooth loss                                           working sets
-    an L1 part, hinge or epsilon-insensitive loss, not too large      interior points
+    L1, hinge or epsilon-insensitive loss                             interior points
+    elastic net with these losses, where a matrix is cheap            interior points
     bounds, weights of features                                       adaptive coordinate steps
     a penalty that is no sum over features                            AFG
 
@@ -30,17 +31,7 @@ from . import adaptive, costs, lean_setup
 from .adaptive import AdaptiveMethod
 from .adaptive.tuning import Tuning
 from .afg import AFGMethod
-from .base import (
-    Budget,
-    Method,
-    Need,
-    Needs,
-    Run,
-    Target,
-    Work,
-    check_dual_start,
-    unmet,
-)
+from .base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
 from .group_set import GroupSet
 from .interior import Interior, InteriorRun
 from .interior_l1 import LARGEST, InteriorL1
