@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 export PATH := $(BIN):$(PATH)
-SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/*)
+SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/* src/apcg/_kernels/*/*)
 
 .PHONY: demo test lint docs bench race asan mutants clean
 .DEFAULT_GOAL := test

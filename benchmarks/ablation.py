@@ -21,7 +21,7 @@ from data import load
 
 from apcg import ERM, solve
 from apcg.datasets import DataError
-from apcg.methods.plan import IDEAS, Auto
+from apcg.methods.plan.plan import IDEAS, Auto
 
 
 def run(problem, method, tol, budget, seed):

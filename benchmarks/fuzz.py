@@ -24,8 +24,8 @@ from fuzz_many import random_outputs
 from fuzz_problems import random_case
 
 from apcg import path, solve
+from apcg.certify.points import Start
 from apcg.methods import registry
-from apcg.points import Start
 
 #: CPU seconds after which a solve counts as hanging.
 PATIENCE = 20.0

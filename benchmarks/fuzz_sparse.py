@@ -22,18 +22,18 @@ from fuzz_problems import random_case
 
 from apcg import path, solve
 from apcg.methods.base import unmet
-from apcg.methods.interior_l1 import InteriorL1
-from apcg.methods.plan import Auto
-from apcg.methods.working_set import Tuning, WorkingSet
+from apcg.methods.interior.interior_l1 import InteriorL1
+from apcg.methods.plan.plan import Auto
+from apcg.methods.sparse import SetTuning, WorkingSet
 
 SHAPES = {
-    "columns": WorkingSet(Tuning(few_rows=0, tall=np.inf)),
-    "rows": WorkingSet(Tuning(few_rows=0, tall=np.inf, by_rows=0.0, few_cut=1.0)),
+    "columns": WorkingSet(SetTuning(few_rows=0, tall=np.inf)),
+    "rows": WorkingSet(SetTuning(few_rows=0, tall=np.inf, by_rows=0.0, few_cut=1.0)),
     "wide": WorkingSet(
-        Tuning(few_rows=10**9, tall=np.inf, tall_strips=np.inf, strip_columns=(1, 1))
+        SetTuning(few_rows=10**9, tall=np.inf, tall_strips=np.inf, strip_columns=(1, 1))
     ),
-    "tall": WorkingSet(Tuning(tall=0.0, least_rows=20, strip_columns=(1, 1))),
-    "path": WorkingSet(Tuning(few_rows=0, tall=np.inf, first=5, more=2)),
+    "tall": WorkingSet(SetTuning(tall=0.0, least_rows=20, strip_columns=(1, 1))),
+    "path": WorkingSet(SetTuning(few_rows=0, tall=np.inf, first=5, more=2)),
     "interior": InteriorL1(),
     "auto": Auto(),
     "alphas": Auto(),

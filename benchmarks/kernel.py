@@ -31,8 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from apcg import ERM
-from apcg.methods.apcg import APCG
-from apcg.methods.sdca import SDCA
+from apcg.methods.paper.apcg import APCG
+from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
 
 N, D, PASSES = 4000, 5000, 3

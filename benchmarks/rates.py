@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import cho_factor
 
 from apcg import ERM, datasets
-from apcg.methods.costs import RATES
-from apcg.methods.sdca import SDCA
+from apcg.methods.paper.sdca import SDCA
+from apcg.methods.plan.costs import RATES
 
 
 def nanoseconds(action, least=0.05, repeat=5):

@@ -27,11 +27,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from apcg import ERM, functions, penalties
-from apcg.methods.apcg import APCG, FOLD_AT
-from apcg.methods.sag import SAG
-from apcg.methods.stochastic import Stochastic
-from apcg.methods.svrg import SVRG
-from apcg.problem import Composite
+from apcg.methods.literature.sag import SAG
+from apcg.methods.literature.stochastic import Stochastic
+from apcg.methods.literature.svrg import SVRG
+from apcg.methods.paper.apcg import APCG, FOLD_AT
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence
 
 NAMES = {0.01: "Algorithm 2 (mu = 0.01)", 0.0: "Algorithm 3 (mu = 0)"}

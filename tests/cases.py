@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from apcg import functions, penalties, theory
-from apcg.problem import Composite
+from apcg.problems.composite import Composite
 
 
 def matrix(rows: int, columns: int, seed: int, form: str = "dense"):

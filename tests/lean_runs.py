@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.lean import Lean
-from apcg.methods.lean_setup import Tuning
-from apcg.points import Start
+from apcg.methods.dual.one_output import Lean
+from apcg.methods.dual.one_output_setup import DualTuning
 
 #: Logistic steps to the last digit, as the slower kernels take them.
-EXACT = Tuning(series=1e-5, enough=1e-7, easy=0.0)
-MOMENTUM_AT_ONCE = Tuning(patience=0.0, earliest=1)
+EXACT = DualTuning(series=1e-5, enough=1e-7, easy=0.0)
+MOMENTUM_AT_ONCE = DualTuning(patience=0.0, earliest=1)
 
 
 def start(p, tol=1e-9, *, without=(), tuning=None, seed=0, **at):
-    method = Lean(without, tuning or Tuning())
+    method = Lean(without, tuning or DualTuning())
     return method.start(p, Start(**at), Target(tol), np.random.default_rng(seed))
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from erm_problems import LOSSES, SMOOTH, dense, feasible, problem
 
-from apcg.methods import reference
-from apcg.methods.apcg import APCG
-from apcg.methods.sdca import SDCA
+from apcg.methods.paper import reference
+from apcg.methods.paper.apcg import APCG
+from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)

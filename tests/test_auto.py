@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from erm_problems import LOSSES, SMOOTH, problem, text_like
 
 from apcg import ERM, functions, minimize, penalties, solve
-from apcg.methods import reference
-from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.apcg import APCG
-from apcg.methods.sdca import SDCA
+from apcg.methods.paper import reference
+from apcg.methods.paper.adaptive.iterate import Adaptive
+from apcg.methods.paper.apcg import APCG
+from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
 
 BUDGET = 1500

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from apcg import ERM, solve
+from apcg.certify.points import Start
 from apcg.methods import registry
 from apcg.penalties import GroupLasso
-from apcg.points import Start
 
 FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many outputs
 

@@ -8,12 +8,12 @@ from erm_problems import problem
 from lean_runs import drive, start, tolerance
 
 from apcg import ERM, APCGClassifier, solve
-from apcg.methods import side_by_side
+from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.lean_setup import Tuning
-from apcg.methods.plan import Auto
-from apcg.methods.watch import PlanTuning, Watch
-from apcg.points import Start
+from apcg.methods.dual.one_output_setup import DualTuning
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.watch import PlanTuning, Watch
+from apcg.methods.reductions import together
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "epsilon_insensitive"])
@@ -59,9 +59,9 @@ def test_bursts_are_for_few_numbers_without_intercept():
     assert run._in_a_row(math.inf) == 3
     free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
     assert begun(free)._in_a_row(math.inf) == 1  # its centre moves after every sweep
-    assert begun(p, tuning=Tuning(short=1))._in_a_row(math.inf) == 0
-    assert begun(p, tuning=Tuning(burst=3))._in_a_row(math.inf) == 3
-    assert begun(p, tuning=Tuning(few_left=0.1))._in_a_row(math.inf) == 1
+    assert begun(p, tuning=DualTuning(short=1))._in_a_row(math.inf) == 0
+    assert begun(p, tuning=DualTuning(burst=3))._in_a_row(math.inf) == 3
+    assert begun(p, tuning=DualTuning(few_left=0.1))._in_a_row(math.inf) == 1
 
 
 def tall(loss, alpha=1e-3, K=3, seed=0, **more):
@@ -88,7 +88,7 @@ def test_interior_points_agree_with_other_methods(loss, intercept):
 def test_the_first_steps_are_those_of_newton(loss, intercept):
     """H times the step is minus the gradient at 0."""
     problems = tall(loss, intercept=intercept)
-    for p, at in zip(problems, side_by_side.first_steps(problems), strict=True):
+    for p, at in zip(problems, together.first_steps(problems), strict=True):
         X = np.hstack([p.samples.stored, np.ones((600, int(intercept)))])
         ridge = np.append(np.full(12, p.alpha), np.zeros(int(intercept)))
         bend = 2.0 if loss == "squared_hinge" else 0.25
@@ -98,15 +98,15 @@ def test_the_first_steps_are_those_of_newton(loss, intercept):
         np.testing.assert_allclose(
             np.append(at.w, at.b)[: X.shape[1]].astype(float), step, rtol=1e-8
         )
-    assert side_by_side.first_steps(problems[:2]) is None
-    assert side_by_side.first_steps(tall("hinge")) is None
+    assert together.first_steps(problems[:2]) is None
+    assert together.first_steps(tall("hinge")) is None
 
 
 def test_classes_begin_with_shared_steps(monkeypatch):
     X = tall("squared_hinge")[0].samples.stored
     y, calls = np.arange(600) % 3, []
-    whole = side_by_side.first_steps
-    monkeypatch.setattr(side_by_side, "first_steps", lambda ps: calls.append(1) or whole(ps))
+    whole = together.first_steps
+    monkeypatch.setattr(together, "first_steps", lambda ps: calls.append(1) or whole(ps))
     model = APCGClassifier("squared_hinge", alpha=1e-7, random_state=0).fit(X, y)
     assert calls
     assert all(code.code == "converged" for code in model.status_)

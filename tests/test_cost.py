@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import functions, penalties
-from apcg.methods.apcg import APCG
-from apcg.problem import Composite
+from apcg.methods.paper.apcg import APCG
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence
 
 N, ROWS, PER_COLUMN, STEPS = 2_000_000, 1_000_000, 3, 500

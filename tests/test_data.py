@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, functions, solve
-from apcg._kernels import matrix
+from apcg._kernels.data import matrix
 from apcg.data import Bordered, Dense, Sparse, by_coordinate, by_row
 from apcg.data.linear_map import index_type
 

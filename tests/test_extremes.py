@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from apcg import ERM, APCGClassifierCV, functions, losses, minimize, penalties, solve
-from apcg.certificate import certify
-from apcg.loop import IDLE
+from apcg._base.weights import LEAST
+from apcg.certify.certificate import certify
 from apcg.methods.base import Point, Work
-from apcg.weights import LEAST
+from apcg.run.loop import IDLE
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((12, 4)), np.tile([1.0, -1.0], 6)

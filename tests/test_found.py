@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from apcg import ERM, solve
-from apcg.methods.blocks_start import best_share
-from apcg.methods.interior_l1 import InteriorL1
+from apcg.certify.points import Start
+from apcg.methods.dual.many_outputs_start import best_share
+from apcg.methods.interior.interior_l1 import InteriorL1
 from apcg.penalties import GroupLasso
-from apcg.points import Start
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apcg import functions, minimize, penalties, theory
-from apcg.problem import Composite
+from apcg.problems.composite import Composite
 
 ROWS, N = 30, 20
 

@@ -8,13 +8,13 @@ from group_cases import off
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg.methods import group_panels
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.group_panels import Panels, PanelTuning
-from apcg.methods.group_set import GroupSet
-from apcg.methods.group_squares import SquaresRun
-from apcg.methods.working_set import Tuning
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.groups import panels as group_panels
+from apcg.methods.sparse.groups.method import GroupSet
+from apcg.methods.sparse.groups.panels import Panels, PanelTuning
+from apcg.methods.sparse.groups.squares import SquaresRun
 
 KINDS = {
     "tall": {"n": 200, "d": 20},
@@ -156,7 +156,7 @@ def test_a_look_before_the_first_round(K):
     y, penalty = (Y[:, 0], pen.GroupLasso([60])) if K == 1 else (Y, "group")
     p = ERM(X, y, "squared", penalty, 0.1, intercept=True)
     w = np.zeros((60, K))[:, 0] if K == 1 else np.zeros((60, K))
-    point = SquaresRun(p, Start(w=w), Target(), Tuning()).point()
+    point = SquaresRun(p, Start(w=w), Target(), SetTuning()).point()
     assert np.array_equal(point.w, w)
     r = solve(p, tol=1e-8, max_epochs=10**4)
     again = solve(p, tol=1e-8, x0=Start(w=r.w, b=r.intercept))
@@ -192,7 +192,7 @@ def test_rounding_is_bounded_with_the_weights_of_rows():
     s = np.random.default_rng(0).uniform(0.01, 1.0, len(X))
     s[0] = 1e4
     run = SquaresRun(
-        ERM(X, Y, "squared", "group", 0.1, sample_weight=s), Start(), Target(), Tuning()
+        ERM(X, Y, "squared", "group", 0.1, sample_weight=s), Start(), Target(), SetTuning()
     )
     run.begin(Budget(10))
     size, eps = np.linalg.norm(X) * np.linalg.norm(run._x()), np.finfo(float).eps

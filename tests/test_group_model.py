@@ -9,15 +9,17 @@ from group_cases import off
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg._kernels import lasso, panels
-from apcg.methods import group_model, group_panels, group_squares
+from apcg._kernels.sparse import lasso, panels
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.group_gram import GramSet
-from apcg.methods.group_model import GroupModel, GroupPenalty, ModelTuning, largest
-from apcg.methods.group_panels import Panels, PanelTuning, Source, gram_first
-from apcg.methods.group_squares import SquaresRun
-from apcg.methods.working_set import Tuning
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.groups import model as group_model
+from apcg.methods.sparse.groups import panels as group_panels
+from apcg.methods.sparse.groups import squares as group_squares
+from apcg.methods.sparse.groups.gram import GramSet
+from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty, ModelTuning, largest
+from apcg.methods.sparse.groups.panels import Panels, PanelTuning, Source, gram_first
+from apcg.methods.sparse.groups.squares import SquaresRun
 
 NONE = np.empty(0)
 
@@ -57,7 +59,7 @@ def model_of(K, sizes, seed=0, alike=0.0, n=40, a=0.1, scale=1.0):
     on = GroupPenalty(a * rng.uniform(0.5, 2.0, len(sizes)), starts)
     W = rng.standard_normal((d, K))
     G = X.T @ X / n
-    return X, Y, GroupModel(G, X.T @ (Y - X @ W) / n, W, on, Tuning()), on
+    return X, Y, GroupModel(G, X.T @ (Y - X @ W) / n, W, on, SetTuning()), on
 
 
 SHAPES = [(1, [3, 1, 4, 2]), (1, [1] * 6), (2, [1] * 7), (5, [1] * 9)]
@@ -107,7 +109,7 @@ def test_which_newton_step_is_taken(K, tuned, monkeypatch):
 def test_a_factor_whose_step_is_cut_is_not_made_again(tuned, monkeypatch):
     tuned(cube=(1e9, 1e9), gradients=1)
     _, _, model, _ = model_of(3, [1] * 12, alike=50.0)
-    real, kinds = group_model._by_outputs, []
+    real, kinds = model._by_outputs, []
 
     def too_far(*given):
         kinds.append("factor")
@@ -143,9 +145,9 @@ def test_sweeps_between_newton_steps_take_as_long_as_one(tuned, monkeypatch):
         model_of(2, [1] * 10)[2].solve(1.0, 1.0, 1.0, 1.0)
         return most[0]
 
-    assert sweeps(calls=0.0) == Tuning().sweeps
+    assert sweeps(calls=0.0) == SetTuning().sweeps
     usual = sweeps()
-    assert usual > 2 * Tuning().sweeps
+    assert usual > 2 * SetTuning().sweeps
     assert sweeps(calls=1e6) > 2 * usual
     assert sweeps(group=200.0) < usual
     assert sweeps(madd=10.0) < usual
@@ -218,7 +220,7 @@ def test_a_gram_matrix_comes_first_where_columns_are_few(tuned):
     for n, first_sweeps, kind in ((300, 6.0, GramSet), (300, 0.0, Panels), (20, 6.0, Panels)):
         tuned(first_sweeps=first_sweeps)
         X = rng.standard_normal((n, 30))
-        run = SquaresRun(ERM(X, X[:, :3], "squared", "group", 0.1), Start(), Target(), Tuning())
+        run = SquaresRun(ERM(X, X[:, :3], "squared", "group", 0.1), Start(), Target(), SetTuning())
         run.begin(Budget(10))
         run._renew()
         assert isinstance(run._set, kind)
@@ -231,7 +233,7 @@ def test_a_first_set_of_most_groups_has_all(tuned):
     sizes = []
     for most in (0.3, 1.0):
         tuned(most=most)
-        run = SquaresRun(p, Start(), Target(), Tuning())
+        run = SquaresRun(p, Start(), Target(), SetTuning())
         run.begin(Budget(10))
         run._renew()
         sizes.append(run._chosen.size)

@@ -8,16 +8,18 @@ import pytest
 from group_cases import off
 
 from apcg import ERM
-from apcg._kernels import panels
+from apcg._kernels.sparse import panels
+from apcg.certify.points import Start
 from apcg.data.linear_map import Dense
-from apcg.methods import group_panels, group_products, group_squares
 from apcg.methods.base import Budget, Target
-from apcg.methods.group_model import GroupModel, GroupPenalty
-from apcg.methods.group_panels import Layout, Panels, PanelTuning, Source
-from apcg.methods.group_run import GroupRun
-from apcg.methods.group_squares import SquaresRun
-from apcg.methods.working_set import Tuning
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.groups import panels as group_panels
+from apcg.methods.sparse.groups import products as group_products
+from apcg.methods.sparse.groups import squares as group_squares
+from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty
+from apcg.methods.sparse.groups.panels import Layout, Panels, PanelTuning, Source
+from apcg.methods.sparse.groups.run import GroupRun
+from apcg.methods.sparse.groups.squares import SquaresRun
 
 NONE = np.empty(0)
 SHAPES = [(1, 1), (3, 5), (4, 8), (37, 9), (40, 30)]
@@ -220,7 +222,7 @@ def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused(monkeypatc
         if np.sum(step * (G @ step)) > -1e19 * np.abs(step).sum() / 1e17:
             continue
         on = GroupPenalty(np.ones(6), np.arange(7))
-        model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, Tuning())
+        model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, SetTuning())
         monkeypatch.setattr(model, "_step", lambda *_, step=step: step)
         model._newton()
         assert on.value(model.v) <= 2 * on.value(w)
@@ -317,7 +319,7 @@ def test_stages_and_the_first_set(tuned):
     sizes = {}
     for share in (0.1, 0.5):
         tuned(share=share)
-        run = SquaresRun(p, Start(w=np.zeros((2000, 3))), Target(1e-6), Tuning())
+        run = SquaresRun(p, Start(w=np.zeros((2000, 3))), Target(1e-6), SetTuning())
         run.begin(Budget(10))
         run._renew()
         sizes[share] = run._chosen.size
@@ -326,6 +328,6 @@ def test_stages_and_the_first_set(tuned):
     for n, staged in ((99, True), (100, False)):
         X = rng.standard_normal((n, 100))
         p = ERM(X, X[:, :3], "squared", "group", 1e-3)
-        run = SquaresRun(p, Start(), Target(1e-6), Tuning())
+        run = SquaresRun(p, Start(), Target(1e-6), SetTuning())
         run.begin(Budget(10))
         assert (run.theta > 1) == staged

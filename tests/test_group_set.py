@@ -8,15 +8,15 @@ import scipy.sparse as sp
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg._kernels import lasso
-from apcg.certificate import certify
+from apcg._kernels.sparse import lasso
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.blocks_plan import BlockAuto
-from apcg.methods.group_run import GroupRun
-from apcg.methods.group_set import GroupSet
-from apcg.methods.group_squares import SquaresRun
-from apcg.methods.working_set import Tuning
-from apcg.points import Point, Start
+from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.groups.method import GroupSet
+from apcg.methods.sparse.groups.run import GroupRun
+from apcg.methods.sparse.groups.squares import SquaresRun
 
 SIZES = [3, 1, 4, 2] * 6
 
@@ -125,7 +125,7 @@ def test_a_path_gives_the_answers_of_single_problems(K):
 def test_a_run_goes_on_only_with_its_own_data():
     X, y = data(8)
     p = ERM(X, y, "squared", pen.GroupLasso(SIZES), 0.1)
-    run = GroupRun(p, Start(), Target(1e-6), Tuning())
+    run = GroupRun(p, Start(), Target(1e-6), SetTuning())
     assert not run.goes_on(p)  # not begun
     run.advance(Budget(1000))
     assert run.goes_on(p.with_alpha(0.05))
@@ -178,7 +178,7 @@ def test_small_sparse_data_is_solved_as_dense(K, dtype):
     run = GroupSet().start(p, Start(), Target(1e-8), rng)
     assert isinstance(run, SquaresRun)
     for smaller in ({"few_rows": 49}, {"dense_room": 50 * 60 - 1}):
-        other = GroupSet(Tuning(**smaller)).start(p, Start(), Target(1e-8), rng)
+        other = GroupSet(SetTuning(**smaller)).start(p, Start(), Target(1e-8), rng)
         assert type(other) is GroupRun
     run.advance(Budget(1000))
     assert run.goes_on(p.with_alpha(0.05))

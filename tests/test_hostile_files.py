@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from apcg import datasets
-from apcg._archive import Archive
-from apcg._files import on_terminal
+from apcg._base.archive import Archive
+from apcg._base.files import on_terminal
 from apcg.cli import main
 from apcg.datasets import DataError, cache, libsvm
 from apcg.model import FORMAT, LinearModel, _digest

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
-from apcg._kernels import smooth
-from apcg.intercept import balance, best, imbalance
-from apcg.methods.apcg import APCG
-from apcg.methods.sdca import SDCA
+from apcg._kernels.newton import objective as kernel
+from apcg.methods.paper.apcg import APCG
+from apcg.methods.paper.sdca import SDCA
+from apcg.problems.intercept import balance, best, imbalance
 from apcg.sequences import Sequence
 
 PENALTIES = ("l2", "elasticnet", "l1")
@@ -59,10 +59,10 @@ def test_a_flat_part_has_no_curvature_whatever_the_bounds_are():
     m = np.array([-2.0, -0.4, 0.0, 0.3, 0.6])
     np.testing.assert_allclose(Flat().arrays.curvature(m), [2.5, 0, 0, 0, 2.5])
     theta, out = np.array(Flat().theta), np.empty((3, 5))
-    kernel = smooth.evaluate("interval", theta, m, np.ones(5), 0.0, np.zeros(5), False,
+    found = kernel.evaluate("interval", theta, m, np.ones(5), 0.0, np.zeros(5), False,
                              np.ones(1), 1.0, *out)  # fmt: skip
     np.testing.assert_allclose(out[2], [2.5, 0, 0, 0, 2.5])
-    assert kernel[2] == pytest.approx(5.0)
+    assert found[2] == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("weight", [1e-11, 1e-9])
@@ -72,13 +72,13 @@ def test_the_best_intercept_is_found_where_newton_creeps(weight, monkeypatch):
     p = ERM(X, y, Flat(), alpha=0.1, intercept=True, sample_weight=[1.0, 1.0, weight])
     b = p.best_intercept(np.zeros(3), 0.3)
     assert b == pytest.approx(0.5, abs=1e-6)  # as near to 3 as costs nothing
-    evaluate = smooth.evaluate
+    evaluate = kernel.evaluate
 
     def creeping(*given):
         value, slope, _ = evaluate(*given)
         return value, slope, 17.5  # as if the flat part had curvature
 
-    monkeypatch.setattr("apcg.intercept.smooth.evaluate", creeping)
+    monkeypatch.setattr("apcg.problems.intercept.objective.evaluate", creeping)
     assert p.best_intercept(np.zeros(3), 0.3) == pytest.approx(0.5, abs=1e-3)
 
 

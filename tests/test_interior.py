@@ -9,10 +9,10 @@ from erm_problems import data, problem
 from test_newton import one_hot
 
 from apcg import ERM, losses, penalties, solve
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Method, Target
-from apcg.methods.interior import Interior, InteriorRun
-from apcg.points import Start
+from apcg.methods.interior.interior import Interior, InteriorRun
 
 LOSSES = [losses.Hinge(), losses.EpsilonInsensitive(0.1), losses.EpsilonInsensitive(0.0)]
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Start
 from apcg.cli.info import auto_takes
-from apcg.methods import costs
 from apcg.methods.base import Target, unmet
-from apcg.methods.interior_l1 import InteriorL1, InteriorL1Run, Tuning, _moved
-from apcg.methods.kinked import Pieces
-from apcg.methods.plan import Auto
-from apcg.methods.saddle import Saddle, SaddleTuning
+from apcg.methods.interior.interior_l1 import InteriorL1, InteriorL1Run, InteriorL1Tuning, _moved
+from apcg.methods.interior.kkt import KKTTuning, Saddle
+from apcg.methods.interior.pieces import Pieces
+from apcg.methods.plan import costs
+from apcg.methods.plan.plan import Auto
 from apcg.penalties import Box, ElasticNet
-from apcg.points import Start
 
 
 class Flipped(losses.Loss):
@@ -175,7 +175,7 @@ def test_equations_are_solved(shape, intercept):
     R, W = 10.0 ** rng.uniform(-9, 4, d), 10.0 ** rng.uniform(-4, 9, n)
     R[8:], W[8:] = np.maximum(R[8:], 1.0), np.minimum(W[8:], 1.0)
     r, f, total = rng.standard_normal(d), rng.standard_normal(n), 0.5 * intercept
-    dw, e, db = Saddle(X, R, W, SaddleTuning(), intercept=intercept).solve(r, f, total)
+    dw, e, db = Saddle(X, R, W, KKTTuning(), intercept=intercept).solve(r, f, total)
     assert np.abs(R * dw - X.T @ e - r).max() <= 1e-9 * np.abs(r).max()
     assert np.abs(X @ dw + db + e / W - f).max() <= 1e-9 * np.abs(f).max()
     assert not intercept or e.sum() == pytest.approx(total, abs=1e-7 * np.abs(e).max())
@@ -198,7 +198,7 @@ def test_the_better_of_two_formulas():
 def test_a_column_that_was_left_out_comes_back(drop, penalty):
     """All that is left out too early is taken again, and the answer is that of all columns."""
     X, y = data(30, 60)
-    hasty = InteriorL1(Tuning(drop=(drop, 0.0), fewer=1.0))
+    hasty = InteriorL1(InteriorL1Tuning(drop=(drop, 0.0), fewer=1.0))
     p = ERM(X, y, "smoothed_hinge", penalty, 0.01)
     r = solve(p, hasty, tol=1e-8, max_epochs=100_000)
     assert r.converged
@@ -215,7 +215,7 @@ def test_columns_are_left_out():
 
 def test_none_is_left_out_while_the_gap_is_large():
     X, y = data(30, 400)
-    tuning = Tuning(drop=(0.5, 0.0), fewer=1.0)
+    tuning = InteriorL1Tuning(drop=(0.5, 0.0), fewer=1.0)
     run = InteriorL1Run(ERM(X, y, "hinge", "l1", 0.05), Target(1e-8), tuning)
     sizes = []
     for _ in range(12):
@@ -229,7 +229,7 @@ def test_none_is_left_out_while_the_gap_is_large():
 def test_a_column_that_came_back_stays():
     """Else the same ones are left out again and again."""
     p = ERM(*many(), "hinge", "l1", 6e-3)
-    run = InteriorL1Run(p, Target(1e-8), Tuning(first=10, drop=(0.2, 0.0), fewer=1.0))
+    run = InteriorL1Run(p, Target(1e-8), InteriorL1Tuning(first=10, drop=(0.2, 0.0), fewer=1.0))
     for _ in range(60):
         if run._passes():
             run.seen(certify(p, run.point()))
@@ -280,9 +280,9 @@ def test_sets_of_columns_have_the_answer_of_all(intercept):
     X, y = many()
     p = ERM(X, y, "hinge", "l1", 6e-3, intercept=intercept)
     run = InteriorL1Run(p, Target(1e-8))
-    assert run._ids.size == Tuning().first
+    assert run._ids.size == InteriorL1Tuning().first
     some, every = (
-        solve(p, InteriorL1(Tuning(whole=whole)), tol=1e-8, max_epochs=10**6)
+        solve(p, InteriorL1(InteriorL1Tuning(whole=whole)), tol=1e-8, max_epochs=10**6)
         for whole in (500, 10**6)
     )
     assert some.converged
@@ -297,7 +297,7 @@ def test_a_set_takes_in_what_violates(first):
     X, y = many()
     p = ERM(X, y, "hinge", "l1", 3e-3)
     best = solve(p, tol=1e-8, max_epochs=10**6).primal
-    r = solve(p, InteriorL1(Tuning(first=first)), tol=1e-8, max_epochs=10**6)
+    r = solve(p, InteriorL1(InteriorL1Tuning(first=first)), tol=1e-8, max_epochs=10**6)
     assert r.converged
     assert r.primal == pytest.approx(best, rel=1e-7)
 
@@ -307,7 +307,7 @@ def test_a_set_that_is_too_large_is_not_solved(monkeypatch):
     monkeypatch.setattr("apcg.methods.interior_l1.LARGEST", 20)
     X, y = many()
     p = ERM(X, y, "hinge", "l1", 1e-3)
-    r = solve(p, InteriorL1(Tuning(first=10)), tol=1e-8, max_epochs=10**6)
+    r = solve(p, InteriorL1(InteriorL1Tuning(first=10)), tol=1e-8, max_epochs=10**6)
     assert r.status.code == "stuck"
     assert r.dual <= r.primal
     assert auto_takes(p)["method"] == "interior_l1"

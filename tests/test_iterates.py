@@ -5,9 +5,9 @@ import pytest
 from cases import convexity, iterate_cases, least_squares, logistic, quadratic
 
 from apcg import minimize, penalties
-from apcg.methods import reference
-from apcg.methods.apcg import APCG
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.methods.paper.apcg import APCG
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence, largest_gamma0
 
 STEPS = 2000

@@ -5,8 +5,8 @@ import pytest
 from erm_problems import problem
 
 from apcg import solve
-from apcg.judge import FLOOR, PATIENCE, STALL, Judge, Stall
-from apcg.points import Certificate, Point
+from apcg.certify.points import Certificate, Point
+from apcg.run.judge import FLOOR, PATIENCE, STALL, Judge, Stall
 
 
 def found(gap, primal=1.0):

@@ -10,11 +10,11 @@ from erm_problems import LOSSES, data, problem, text_like
 from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
 from apcg.methods.base import Budget
-from apcg.methods.lean import SURE, Lean, PlainSweeps
-from apcg.methods.lean_momentum import Momentum
-from apcg.methods.lean_setup import PARTS, Tuning
+from apcg.methods.dual.one_output import SURE, Lean, PlainSweeps
+from apcg.methods.dual.one_output_momentum import Momentum
+from apcg.methods.dual.one_output_setup import PARTS, DualTuning
 
 
 def as_layout(X, layout):
@@ -87,7 +87,7 @@ def test_momentum_is_not_entered_where_few_sweeps_are_left():
     assert isinstance(run.sweeps, PlainSweeps)
 
 
-@pytest.mark.parametrize("tuning", [Tuning(), MOMENTUM_AT_ONCE])
+@pytest.mark.parametrize("tuning", [DualTuning(), MOMENTUM_AT_ONCE])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_the_same_seed_gives_the_same_bits(loss, tuning):
     p = problem(loss, alpha=1e-3, n=200, d=50, seed=6, intercept=True)
@@ -132,7 +132,7 @@ def test_rows_held_at_zero_by_epsilon_are_dropped():
 @pytest.mark.parametrize("momentum", [False, True])
 def test_rows_that_were_left_out_wrongly_come_back(loss, momentum):
     p = problem(loss, alpha=1e-2, n=200, d=20, seed=16)
-    run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE if momentum else Tuning(patience=1e9))
+    run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE if momentum else DualTuning(patience=1e9))
     run.keep = run.keep[::4].copy()  # x = 0 in the others, where it does not rest
     drive(p, run)
     assert run.keep.size > 50 or run.setup.all.size == 200
@@ -160,7 +160,7 @@ def test_passes_are_counted_by_what_was_stepped_on():
 
 def test_a_sweep_in_many_calls_is_the_same_sweep():
     p = problem("hinge", alpha=1e-3, n=300, d=30, seed=21)
-    for tuning in (Tuning(), MOMENTUM_AT_ONCE):
+    for tuning in (DualTuning(), MOMENTUM_AT_ONCE):
         whole = start(p, 1e-7, tuning=tuning)
         cut = start(p, 1e-7, tuning=dataclasses.replace(tuning, call=500))
         for run in (whole, cut):
@@ -170,7 +170,7 @@ def test_a_sweep_in_many_calls_is_the_same_sweep():
 
 def test_a_deadline_ends_a_sweep_between_its_calls():
     p = problem("hinge", alpha=1e-3, n=300, d=30, seed=22)
-    run = start(p, 1e-7, tuning=Tuning(call=500))
+    run = start(p, 1e-7, tuning=DualTuning(call=500))
     work = run.advance(Budget(1000, deadline=time.perf_counter() - 1))
     assert work.passes == 0
     assert not run.estimates
@@ -221,8 +221,8 @@ def test_a_penalty_with_a_weight_of_its_own():
 def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
     X, y = data(loss, n=60, d=15, seed=25)  # n < 5 d: the copy has the order of the data
     p = ERM(as_layout(X, layout), y, loss, alpha=1e-3)
-    copied = start(p, 1e-7, tuning=Tuning(gather=0.9, gather_from=1))
-    plain = start(p, 1e-7, tuning=Tuning(gather=0.0))
+    copied = start(p, 1e-7, tuning=DualTuning(gather=0.9, gather_from=1))
+    plain = start(p, 1e-7, tuning=DualTuning(gather=0.0))
     found, expected = drive(p, copied)[0], drive(p, plain)[0]
     assert np.array_equal(found.x, expected.x)
     assert (copied.setup.working is copied.setup.original) == (layout == "dense")
@@ -236,7 +236,7 @@ def test_many_rows_are_copied_in_random_order(layout):
     """Each row keeps its numbers, and steps find them."""
     X, y = data("hinge", n=300, d=15, seed=25)
     p = ERM(as_layout(X, layout), y, "hinge", alpha=1e-3)
-    run = start(p, 1e-7, tuning=Tuning(gather_from_tall=1))
+    run = start(p, 1e-7, tuning=DualTuning(gather_from_tall=1))
     found, _ = drive(p, run)
     assert found.relative <= 1e-7
     run._open()
@@ -333,7 +333,7 @@ def test_a_few_rows_are_all_taken_in_random_order():
 
 
 #: no sweeps in a row
-SINGLE = Tuning(short=1)
+SINGLE = DualTuning(short=1)
 
 
 def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
@@ -404,7 +404,7 @@ def test_a_look_that_failed_says_when_the_next_one_pays():
     run.seen(dataclasses.replace(found, dual=found.primal - 4 * now))
     assert run._wanted() == pytest.approx(0.25 * SURE * 1e-3 * found.primal)
     run.seen(dataclasses.replace(found, dual=found.primal - 1e-9 * now))  # never more hopeful
-    assert run._wanted() <= Tuning().calm * 1e-3 * found.primal * (1 + 1e-12)
+    assert run._wanted() <= DualTuning().calm * 1e-3 * found.primal * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -413,4 +413,4 @@ def test_momentum_gets_on_with_an_intercept(seed):
     X, y = text_like(150, 400, 20, seed=seed, noise=1.0)
     r = solve(ERM(X, y, "hinge", alpha=1e-3, intercept=True), "dual", random_state=0)
     assert r.converged
-    assert r.trace["mu"].min() >= Tuning().least_mu
+    assert r.trace["mu"].min() >= DualTuning().least_mu

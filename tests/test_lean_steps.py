@@ -7,15 +7,15 @@ from erm_problems import LOSSES, feasible, problem
 from lean_runs import EXACT, MOMENTUM_AT_ONCE, certify, drive, start
 
 from apcg import ERM, solve
-from apcg._kernels import lean as kernel
-from apcg._kernels import lean_momentum as accelerated
-from apcg.methods.apcg import APCG
+from apcg._kernels.dual import one_output as kernel
+from apcg._kernels.dual import one_output_momentum as accelerated
+from apcg.certify.points import Start
 from apcg.methods.base import Budget
-from apcg.methods.lean import PlainSweeps
-from apcg.methods.lean_momentum import Momentum
-from apcg.methods.lean_setup import Setup, Tuning
-from apcg.methods.sdca import SDCA
-from apcg.points import Start
+from apcg.methods.dual.one_output import PlainSweeps
+from apcg.methods.dual.one_output_momentum import Momentum
+from apcg.methods.dual.one_output_setup import DualTuning, Setup
+from apcg.methods.paper.apcg import APCG
+from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
 
 # ---- the step -----------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_the_estimate_is_the_gap_where_nothing_moves(loss):
     p = problem(loss, alpha=1e-2, weighted=True, intercept=True, seed=9)
     near = solve(p, tol=1e-3, random_state=0)
     for x, exact in ((0.5 * feasible(p, np.random.default_rng(3)), False), (near.x, True)):
-        setup = Setup(p, Tuning())
+        setup = Setup(p, DualTuning())
         setup.rows = kernel.Rows(
             np.array((0.0, 0.0, 4.0, 0.0, 1.0) if setup.logistic else p.loss.theta),
             p.y,
@@ -128,7 +128,7 @@ def test_x_is_in_its_domain_and_v_belongs_to_it(loss, weighted):
 
 def outside(p, by=1e-3):
     """A momentum state with x outside the domain in two rows, at v, without momentum."""
-    setup = Setup(p, Tuning())
+    setup = Setup(p, DualTuning())
     plain = PlainSweeps(setup, (), Start())
     sweeps = Momentum(setup, (), plain.state, 0.1)
     uv = np.asarray(sweeps.state.uv)
@@ -155,7 +155,7 @@ def test_a_row_outside_its_domain_does_not_rest_there():
     """At rest is exactly at a bound: outside, G points outward too, and the row would stay."""
     X = sp.csr_array(np.array([[1.0], [1.0], [-1.0]]))
     p = ERM(X, [1, 1, -1], "hinge", alpha=0.01)
-    setup = Setup(p, Tuning())
+    setup = Setup(p, DualTuning())
     sweeps = Momentum(setup, (), PlainSweeps(setup, (), Start(x=np.ones(3))).state, 0.5)
     np.asarray(sweeps.state.uv)[0, 1] = -1e-3  # w is large: margins above 1, G outward at 0
     sweeps.refresh()
@@ -171,7 +171,7 @@ def test_a_row_settles_only_if_the_dual_does_not_fall(margin_of_others, without)
     """Row 0: z goes to the bound 0, x = 0.005 is near. G = 1 would have it back, G = -24 not."""
     X = sp.csr_array(np.array([[10.0], [1.0], [-1.0]]))
     p = ERM(X, [1, 1, -1], "hinge", alpha=0.01)
-    setup = Setup(p, Tuning())
+    setup = Setup(p, DualTuning())
     sweeps = Momentum(setup, without, PlainSweeps(setup, (), Start()).state, 0.5)
     sweeps.schedule(setup.all, np.random.default_rng(0))
     uv, alpha = np.asarray(sweeps.state.uv), sweeps.state.root / sweeps.state.N
@@ -254,7 +254,7 @@ def test_every_row_has_its_visits_spread_over_the_sweep(sizes):
 
 def test_rows_that_move_more_have_more_visits():
     p = problem("squared", alpha=1e-3, n=50, seed=19)
-    setup = Setup(p, Tuning())
+    setup = Setup(p, DualTuning())
     sweeps = Momentum(setup, (), PlainSweeps(setup, (), Start()).state, 0.1)
     uv = np.asarray(sweeps.state.uv)
     uv[:, 1] = 1e-3 / np.sqrt(setup.L)

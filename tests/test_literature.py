@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 from apcg import ERM, datasets, losses, penalties, solve
-from apcg.budget import Budget
+from apcg._base.budget import Budget
+from apcg.certify.points import Start
 from apcg.cli import main
-from apcg.methods import accelerated_sdca, registry, stochastic
-from apcg.methods.accelerated_sdca import AcceleratedDualAscent
+from apcg.methods import registry
 from apcg.methods.base import Target
-from apcg.methods.sag import SAG, SAGRun, StochasticAverageGradient
-from apcg.methods.sampling import Sampler, Sweep
-from apcg.methods.stochastic import Stochastic
-from apcg.methods.svrg import ProxSVRG
-from apcg.points import Start
+from apcg.methods.literature import accelerated_sdca, stochastic
+from apcg.methods.literature.accelerated_sdca import AcceleratedDualAscent
+from apcg.methods.literature.sag import SAG, SAGRun, StochasticAverageGradient
+from apcg.methods.literature.stochastic import Stochastic
+from apcg.methods.literature.svrg import ProxSVRG
+from apcg.methods.paper.sampling import Sampler, Sweep
 
 METHODS = ("sag", "svrg", "accelerated_sdca")
 every_loss = pytest.mark.parametrize("loss", SMOOTH)

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from erm_problems import SMOOTH, dense, feasible, problem
 
 from apcg import ERM
-from apcg.methods import reference
-from apcg.methods.accelerated_sdca import AcceleratedSDCA
-from apcg.methods.sag import SAG
-from apcg.methods.stochastic import Stochastic
-from apcg.methods.svrg import SVRG
+from apcg.methods.literature.accelerated_sdca import AcceleratedSDCA
+from apcg.methods.literature.sag import SAG
+from apcg.methods.literature.stochastic import Stochastic
+from apcg.methods.literature.svrg import SVRG
+from apcg.methods.paper import reference
 
 STEPS = 2100
 every_loss = pytest.mark.parametrize("loss", SMOOTH)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from apcg import ERM, solve
-from apcg._files import replacing
+from apcg._base.files import replacing
 from apcg.datasets import DataError, text_like
 from apcg.model import LinearModel, encode_labels, targets
 

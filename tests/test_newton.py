@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from apcg import ERM, losses, penalties, solve
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Method, Target
-from apcg.methods.hessian import Hessian
-from apcg.methods.newton import Newton, Tuning
-from apcg.methods.rows import Rows
-from apcg.points import Point, Start
+from apcg.methods.newton.hessian import Hessian
+from apcg.methods.newton.newton import Newton, NewtonTuning
+from apcg.problems.objective import Rows
 
 LOSSES = [losses.by_name(name) for name in SMOOTH] + [
     losses.SmoothedHinge(0.3),
@@ -26,7 +26,7 @@ LOSSES = [losses.by_name(name) for name in SMOOTH] + [
     losses.StronglyConvex("huber", 3.0),
 ]
 #: A sample is drawn from 300 rows or more.
-SMALL = Tuning(least_rows=100)
+SMALL = NewtonTuning(least_rows=100)
 
 
 def run(p, tol=1e-10, at=None, seed=0, tuning=SMALL, max_passes=3000):
@@ -376,7 +376,7 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
     p = few_positives(6000, 8, 12, seed)
 
     def first_w():
-        made = Newton(Tuning()).start(p, Start(), Target(1e-6), np.random.default_rng(seed))
+        made = Newton(NewtonTuning()).start(p, Start(), Target(1e-6), np.random.default_rng(seed))
         made._hessian.draw(made._rng)
         held = made._hessian.held_out()
         assert 0.3 < held.n / made._hessian.sample.n < 0.7
@@ -392,7 +392,7 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
 def test_steps_on_a_sample_whose_factor_is_dear(dear, most):
     """They cost as much as steps on all rows: only so many as make a start."""
     p = few_positives(6000, 8, 12, 0)
-    made = Newton(Tuning(dear=dear)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    made = Newton(NewtonTuning(dear=dear)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
     made._hessian.draw(made._rng)
     assert made._hessian.sample_steps == most
     before = made._hessian.cost

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from test_newton import LOSSES, one_hot
 
 from apcg import ERM, losses
-from apcg._kernels import smooth
-from apcg.methods.factor import Factor
-from apcg.methods.rows import Rows
+from apcg._kernels.newton import objective
+from apcg.methods.linalg.factor import Factor
+from apcg.problems.objective import Rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -27,7 +27,7 @@ def test_losses_of_all_rows(loss, n, weighted, t, seed):
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if loss.margin else rng.standard_normal(n)
     weights = rng.random(n) * (rng.random(n) < 0.8) if weighted else np.array([0.7])
     at, slope, bend = np.full((3, n), np.nan)
-    found = smooth.evaluate(
+    found = objective.evaluate(
         loss.kernel, np.array(loss.theta), z, way, t, y, loss.margin, weights, 0.5, at, slope, bend
     )
     s, place = 0.5 * np.broadcast_to(weights, n), z + t * way
@@ -47,7 +47,7 @@ def test_the_logistic_loss_in_its_tails():
     for m in np.linspace(-800, 690, 300):
         at, slope, bend = np.empty((3, 1))
         z = np.array([m])
-        value = smooth.evaluate(
+        value = objective.evaluate(
             "logistic", np.zeros(1), z, z, 0.0, one, True, one, 1.0, at, slope, bend
         )[0]
         assert value == pytest.approx(loss.value(m), rel=1e-13)

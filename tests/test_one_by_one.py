@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet, Lasso
 
 from apcg import ERM, path, penalties, solve
-from apcg.erm_outputs import apart, side_by_side
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.one_by_one import OneByOne
-from apcg.points import Start
+from apcg.methods.reductions.per_output import OneByOne
+from apcg.problems.outputs import apart, side_by_side
 
 PENALTIES = {
     "l1": {"penalty": "l1"},

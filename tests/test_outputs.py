@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from apcg import ERM, losses, path, solve
+from apcg.certify.points import Start
 from apcg.losses import MulticlassHinge, Multinomial
-from apcg.points import Start
 
 LOSSES = {
     "softmax": Multinomial(),
@@ -325,11 +325,11 @@ def test_what_is_wrong_is_said(change, error, words):
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_newton_by_factors_and_by_products(monkeypatch, loss, intercept):
     """Both certify; the second for problems with too many unknowns for a factor."""
-    from apcg.methods import blocks_newton
+    from apcg.methods.newton import many_outputs as newton_k
 
     p = problem(loss, alpha=1e-3, intercept=intercept, weighted=True, layout="csr")
     one = solve(p, "newton", tol=1e-8, max_epochs=5000)
-    monkeypatch.setattr(blocks_newton, "applies", lambda *_: False)
+    monkeypatch.setattr(newton_k, "applies", lambda *_: False)
     two = solve(p, "newton", tol=1e-8, max_epochs=5000)
     assert one.converged, one.status
     assert two.converged, two.status
@@ -391,7 +391,7 @@ def test_penalties_solved_in_the_primal_certify(loss, penalty):
 @given(st.integers(0, 10**6))
 def test_a_group_penalty_and_its_conjugate_belong_together(seed):
     """Moreau: v = prox(v) + u with g(w) + g*(u) = <u, w>, and excess says what is outside."""
-    from apcg.regulariser_outputs import Groups
+    from apcg.penalties.outputs import Groups
 
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0.1, 2), rng.choice([0.0, 0.7])

@@ -17,13 +17,13 @@ from sklearn.utils.estimator_checks import (
 from test_cli import apcg
 
 from apcg import ERM, solve
+from apcg.certify.points import Start
 from apcg.datasets import DataError
 from apcg.estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
 from apcg.losses import MulticlassHinge
-from apcg.methods.blocks_setup import DEFAULTS, Setup
-from apcg.methods.blocks_start import start
+from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
+from apcg.methods.dual.many_outputs_start import start
 from apcg.model import LinearModel, encode_classes, encode_labels
-from apcg.points import Start
 
 
 def digits():

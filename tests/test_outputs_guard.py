@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from apcg import ERM, losses, path, penalties, solve
-from apcg._kernels import outputs as kernels
-from apcg.intercept_outputs import imbalance
-from apcg.loss_outputs import ClassLoss
+from apcg._kernels.losses import outputs as kernels
+from apcg.losses.outputs import ClassLoss
 from apcg.methods.base import Point, Start, Target, Work
-from apcg.methods.blocks import BlockRun
-from apcg.methods.blocks_newton import NewtonRun
-from apcg.methods.blocks_setup import DEFAULTS, Setup
-from apcg.regulariser_outputs import Groups
+from apcg.methods.dual.many_outputs import BlockRun
+from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
+from apcg.methods.newton.many_outputs import NewtonRun
+from apcg.penalties.outputs import Groups
+from apcg.problems.intercept_outputs import imbalance
 
 RNG = np.random.default_rng(0)
 N, D, K = 18, 4, 3
@@ -147,7 +147,7 @@ def test_newton_goes_on_where_the_hessian_is_flat():
 
 
 def _budget():
-    from apcg.budget import Budget
+    from apcg._base.budget import Budget
 
     return Budget(1000)
 

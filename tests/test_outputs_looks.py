@@ -9,13 +9,13 @@ from test_outputs import problem
 from test_outputs_sweeps import rare, started, sweeps
 
 from apcg import ERM, solve
-from apcg._kernels import many
+from apcg._kernels.data import products_k
+from apcg.certify.result import Solution
 from apcg.data import compact
 from apcg.methods.base import Budget, Target
-from apcg.methods.blocks_look import error_bound
-from apcg.methods.blocks_plan import BlockAuto
-from apcg.methods.blocks_setup import DEFAULTS
-from apcg.result import Solution
+from apcg.methods.dual.many_outputs_look import error_bound
+from apcg.methods.dual.many_outputs_setup import DEFAULTS
+from apcg.methods.plan.many_outputs import BlockAuto
 
 
 def independent(n=2000, d=2000, K=5):
@@ -152,10 +152,10 @@ def test_numbers_of_rare_features_are_last(alone, monkeypatch):
     assert (back != X).nnz == 0
     x = np.random.default_rng(0).standard_normal((200, 4))
     rows, z = np.zeros((made.order.size, 4)), np.empty((200, 4))
-    many.dot(*made.shared, x, rows, made.far)
+    products_k.dot(*made.shared, x, rows, made.far)
     assert np.allclose(made.expand(rows, x), X.T @ x, atol=1e-13)
     W = X.T @ x
-    many.tdot(*made.shared, np.ascontiguousarray(W[made.order]), z, made.far)
+    products_k.tdot(*made.shared, np.ascontiguousarray(W[made.order]), z, made.far)
     assert np.allclose(z + (sp.csr_matrix(made.own, shape=X.shape) @ W), X @ W, atol=1e-12)
 
 

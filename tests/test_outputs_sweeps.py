@@ -14,17 +14,17 @@ from test_outputs import LAYOUTS, problem
 from test_outputs_everyday import text
 
 from apcg import ERM, solve
-from apcg._kernels import many
-from apcg.certificate import certify
+from apcg._kernels.data import products_k
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
 from apcg.estimators import APCGClassifier
-from apcg.methods import side_by_side
 from apcg.methods.base import Budget, Target
-from apcg.methods.blocks import BlockRun
-from apcg.methods.blocks_momentum import Momentum
-from apcg.methods.blocks_plan import BlockAuto
-from apcg.methods.blocks_setup import DEFAULTS, Setup
-from apcg.methods.blocks_start import start
-from apcg.points import Point, Start
+from apcg.methods.dual.many_outputs import BlockRun
+from apcg.methods.dual.many_outputs_momentum import Momentum
+from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
+from apcg.methods.dual.many_outputs_start import start
+from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.reductions import together
 
 
 def started(p, without=(), **changes):
@@ -43,7 +43,7 @@ def test_the_sum_over_labels_is_the_product(layout):
     p = problem("softmax", layout=layout, weighted=True)
     share = np.random.default_rng(1).dirichlet(np.ones(8))
     out = np.zeros((p.d, 8))
-    many.dot_labels(*p.samples.arrays, p.y, p.weights, share, out)
+    products_k.dot_labels(*p.samples.arrays, p.y, p.weights, share, out)
     x = p.weights[:, None] * (np.eye(8)[p.y] - share)
     assert np.allclose(out, p.samples.stored.T @ x, atol=1e-6 if layout == "float32" else 1e-13)
 
@@ -220,7 +220,7 @@ def ovr(loss="smoothed_hinge", n=150, d=400, K=6, intercept=False, alpha=1e-3):
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic", "squared_hinge", "hinge"])
 def test_each_problem_has_its_own_certificate(loss, intercept):
     problems = ovr(loss, intercept=intercept)
-    found = side_by_side.sweep(problems, 1e-5, 1000, np.random.default_rng(0))
+    found = together.sweep(problems, 1e-5, 1000, np.random.default_rng(0))
     done = 0
     for k, p in enumerate(problems):
         r = found.solution(k, 1e-5)
@@ -239,7 +239,7 @@ def test_each_problem_has_its_own_certificate(loss, intercept):
 
 
 def test_side_by_side_is_for_many_problems_that_are_not_tall():
-    patience = side_by_side.patience
+    patience = together.patience
     assert patience(ovr()) > patience(ovr("hinge")) > 0
     assert patience(ovr()[:2]) == 0
     easy = ovr(n=400, d=30, alpha=1e-2)
@@ -252,8 +252,8 @@ def test_side_by_side_is_for_many_problems_that_are_not_tall():
 
 def test_slow_problems_go_their_own_ways(monkeypatch):
     problems = ovr(alpha=1e-6)
-    monkeypatch.setattr(side_by_side, "PATIENCE", 0.0)
-    found = side_by_side.sweep(problems, 1e-9, 1000, np.random.default_rng(0))
+    monkeypatch.setattr(together, "PATIENCE", 0.0)
+    found = together.sweep(problems, 1e-9, 1000, np.random.default_rng(0))
     assert not found.found
     assert found.passes < 20
     assert found.solution(0, 1e-9) is None
@@ -268,7 +268,7 @@ def test_the_classifier_shares_its_passes(monkeypatch):
     assert all(status.code == "converged" for status in model.status_)
     threads = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0, n_jobs=2)
     assert np.array_equal(threads.fit(X, y).coef_, model.coef_)
-    monkeypatch.setattr(side_by_side, "patience", lambda _: 0.0)
+    monkeypatch.setattr(together, "patience", lambda _: 0.0)
     alone = APCGClassifier("logistic", multi_class="ovr", alpha=1e-3, random_state=0).fit(X, y)
     assert not any("side by side" in " ".join(trace.notes) for trace in alone.trace_)
     assert np.abs(alone.coef_ - model.coef_).max() <= 1e-2 * np.abs(model.coef_).max()
@@ -276,7 +276,7 @@ def test_the_classifier_shares_its_passes(monkeypatch):
 
 def test_a_sum_of_logistic_losses_is_as_many_problems():
     problems = ovr("logistic", alpha=1e-4, intercept=True)
-    joint = side_by_side.side_by_side(problems)
+    joint = together.side_by_side(problems)
     r = solve(joint, tol=1e-9, random_state=0)
     alone = sum(solve(p, tol=1e-10, random_state=0).primal for p in problems)
     assert r.converged

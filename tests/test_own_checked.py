@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from apcg import ERM, functions, losses, minimize, penalties, solve
-from apcg._kernels import losses as kernels
-from apcg.judge import rounding
+from apcg._kernels.losses import scalar as kernels
+from apcg.certify.points import Certificate
 from apcg.methods.base import Point, Work
-from apcg.points import Certificate
+from apcg.run.judge import rounding
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal(20)
@@ -150,7 +150,7 @@ H = losses.Huber(1.0)
     ],
 )
 def test_every_comparison_can_fail(parts, what):
-    from apcg.checks import loss_report
+    from apcg._base.checks import loss_report
 
     faults = [name for name, fault in loss_report(Broken(H, **parts)).lines if fault]
     assert any(what in name for name in faults), faults

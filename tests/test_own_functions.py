@@ -17,8 +17,8 @@ from scipy.optimize import Bounds
 from scipy.optimize import minimize as scipy_minimize
 
 from apcg import functions, minimize, penalties
-from apcg.methods import reference
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.problems.composite import Composite
 
 ROWS, N, DELTA = 60, 15, 0.3
 RNG = np.random.default_rng(0)

@@ -5,11 +5,12 @@ import pytest
 import scipy.sparse as sp
 from erm_problems import data, problem, text_like
 
-from apcg import ERM, _path, path, solve
-from apcg.methods.adaptive import AdaptiveMethod
+from apcg import ERM, path, solve
+from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.working_set.wide import WideRun
-from apcg.points import Start
+from apcg.methods.paper.adaptive import AdaptiveMethod
+from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.run import path as run_path
 
 
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet", "l1"])
@@ -94,10 +95,10 @@ def test_looking_ahead_gives_better_starts():
     p, alphas = ERM(X, y, "logistic"), np.geomspace(1e-3, 1e-5, 12)
     answers = path(p, alphas, tol=1e-8, random_state=0)
     problems = [p.with_alpha(a) for a in alphas]
-    seen = [_path._Seen(q, r) for q, r in zip(problems, answers, strict=True)]
+    seen = [run_path._Seen(q, r) for q, r in zip(problems, answers, strict=True)]
     better = []
     for k in range(3, len(alphas)):
-        at = _path._ahead(problems[k], seen[k - 3 : k])
+        at = run_path._ahead(problems[k], seen[k - 3 : k])
         last = answers[k - 1]
         better.append(
             problems[k].primal(at.w) < problems[k].primal(last.w)

@@ -8,20 +8,20 @@ import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet
 
 from apcg import ERM, path, solve
-from apcg._kernels import columns, lasso
+from apcg._kernels.sparse import columns, lasso
+from apcg.certify.points import Certificate, Start
 from apcg.data.linear_map import Sparse
 from apcg.methods.base import Budget, Target
-from apcg.methods.working_set import Tuning, WorkingSet
-from apcg.methods.working_set.blocks import Copied, Picked
-from apcg.methods.working_set.columns import ColumnsRun
-from apcg.methods.working_set.gram import GramModel
-from apcg.methods.working_set.penalty import ScaledPenalty
-from apcg.methods.working_set.picked import PickedRun
-from apcg.methods.working_set.tall import TallRun
-from apcg.points import Certificate, Start
+from apcg.methods.sparse import SetTuning, WorkingSet
+from apcg.methods.sparse.blocks import Copied, Picked
+from apcg.methods.sparse.columns.columns import ColumnsRun
+from apcg.methods.sparse.columns.sparse_gram import PickedRun
+from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.gram import GramModel
+from apcg.methods.sparse.penalty import ScaledPenalty
 
 #: sets that grow often
-SMALL = Tuning(few_rows=0, tall=np.inf, first=5, more=2)
+SMALL = SetTuning(few_rows=0, tall=np.inf, first=5, more=2)
 ALPHAS = 0.5 * np.geomspace(1, 1e-3, 10)
 
 
@@ -75,10 +75,10 @@ def test_a_small_support_is_gone_on_with_by_sets_and_a_large_one_by_columns():
     X, y = sparse_data()
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
     assert all(isinstance(run, PickedRun) for run in walk(p, SMALL))
-    assert all(isinstance(run, ColumnsRun) for run in walk(p, Tuning(few_rows=0, few_picked=-1)))
+    assert all(isinstance(run, ColumnsRun) for run in walk(p, SetTuning(few_rows=0, few_picked=-1)))
     labels = ERM(sp.csr_matrix(X), np.sign(y), "logistic", "l1")
     assert all(isinstance(run, ColumnsRun) for run in walk(labels, SMALL))
-    few = Tuning(few_rows=0, tall=np.inf, first=5, more=2, few_picked=3, most_picked=12)
+    few = SetTuning(few_rows=0, tall=np.inf, first=5, more=2, few_picked=3, most_picked=12)
     *_, last = walk(p, few)
     assert not last.goes_on(p)  # its set is too large
     answers = path(p, ALPHAS, WorkingSet(few), tol=1e-9, max_epochs=10**5)
@@ -174,9 +174,9 @@ def test_a_model_takes_as_many_sweeps_as_it_is_told_before_a_newton_step(monkeyp
         "apcg.methods.working_set.gram.lasso.gram_sweeps",
         lambda *given: counts.append(given[7]) or sweeps(*given),
     )
-    for told, expected in ((0, Tuning().sweeps), (3, 3)):
+    for told, expected in ((0, SetTuning().sweeps), (3, 3)):
         counts.clear()
-        model = GramModel(A.T @ A, A.T @ A[:, 0], np.zeros(6), one, Tuning(), told)
+        model = GramModel(A.T @ A, A.T @ A[:, 0], np.zeros(6), one, SetTuning(), told)
         assert model.solve(0.0, 0.0, 1e-12, 1e-12)
         assert set(counts) == {expected}
 
@@ -253,7 +253,7 @@ def test_a_set_is_extended_while_it_is_not_much_larger_than_the_support(given):
     p = ERM(sp.csr_matrix(X) if given == "sparse" else X, y, "squared", "l1")
     for roomy, extends in ((10**6, True), (1, False)):
         both = (roomy, 2) if given == "dense" else (2, roomy)
-        tuning = Tuning(few_rows=0, tall=np.inf, first=5, more=2, roomy=both)
+        tuning = SetTuning(few_rows=0, tall=np.inf, first=5, more=2, roomy=both)
         sets = [run.block.W.copy() for run in walk(p, tuning, ALPHAS[:7])]
         extended = [not np.array_equal(W, np.sort(W)) for W in sets]  # a new set is in order
         assert any(extended) == extends

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
-from apcg.methods import costs
 from apcg.methods.base import Start, Target
-from apcg.methods.plan import Auto
-from apcg.methods.watch import Watch
+from apcg.methods.plan import costs
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.watch import Watch
 
 RNG = np.random.default_rng(0)
 

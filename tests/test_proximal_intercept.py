@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from erm_problems import problem
 
-from apcg.certificate import certify
-from apcg.methods.proximal_intercept import ProximalIntercept
-from apcg.methods.sdca import SDCA
-from apcg.points import Point
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point
+from apcg.methods.paper.proximal_intercept import ProximalIntercept
+from apcg.methods.paper.sdca import SDCA
 
 
 def at_work(passes):

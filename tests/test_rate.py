@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from erm_problems import problem
 
-from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.adaptive.rate import LEAST, Rate, RateTuning
+from apcg.methods.paper.adaptive.iterate import Adaptive
+from apcg.methods.paper.adaptive.rate import LEAST, Rate, RateTuning
 
 T = RateTuning()
 N = 100

@@ -7,7 +7,7 @@ import pytest
 from erm_problems import LOSSES, SMOOTH, data, dense, feasible, problem
 
 from apcg import ERM, losses, solve, theory
-from apcg.methods.apcg import APCG
+from apcg.methods.paper.apcg import APCG
 from apcg.sequences import Sequence
 
 weighted = pytest.mark.parametrize("weighted", [False, True])

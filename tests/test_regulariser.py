@@ -10,9 +10,10 @@ from erm_problems import data
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from apcg import ERM, penalties, regulariser, solve
-from apcg._kernels.terms import Outer, Psi
-from apcg.regulariser import Interval
+from apcg import ERM, penalties, solve
+from apcg._kernels.losses.terms import Outer, Psi
+from apcg.penalties import regulariser
+from apcg.penalties.regulariser import Interval
 
 inf = math.inf
 #: (a, b, lower, upper) of one feature: L2, L1, elastic net, boxes, one side, bounds without zero.

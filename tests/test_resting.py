@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, solve
-from apcg.certificate import certify
-from apcg.methods.adaptive import AdaptiveRun, resting
-from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.adaptive.resting import Resting
-from apcg.points import Point
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point
+from apcg.methods.paper.adaptive import AdaptiveRun, resting
+from apcg.methods.paper.adaptive.iterate import Adaptive
+from apcg.methods.paper.adaptive.resting import Resting
 
 
 def run(p, **options):

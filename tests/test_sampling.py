@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apcg import ERM
-from apcg.methods.adaptive.visits import visits
-from apcg.methods.sampling import HIGHEST, Sampler, Sweep
+from apcg.methods.paper.adaptive.visits import visits
+from apcg.methods.paper.sampling import HIGHEST, Sampler, Sweep
 
 
 def lively(n=400):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apcg import penalties, theory
-from apcg.methods import reference
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence, largest_gamma0
 
 ROUNDING = 1e-12  # relative, for sums and products of some thousand terms

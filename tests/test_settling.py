@@ -4,10 +4,10 @@ import numpy as np
 from erm_problems import problem, text_like
 
 from apcg import ERM
-from apcg.certificate import certify
-from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.adaptive.settling import SettlingTuning, place_if_lower, settle
-from apcg.points import Point
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point
+from apcg.methods.paper.adaptive.iterate import Adaptive
+from apcg.methods.paper.adaptive.settling import SettlingTuning, place_if_lower, settle
 
 
 def test_settling_never_raises_f_and_shortens_the_way_of_x():

@@ -6,12 +6,12 @@ from erm_problems import data
 from test_interior import LOSSES, look
 
 from apcg import ERM, losses, solve
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan import Auto
-from apcg.methods.smoothing import Smoothed, Smoothing, Tuning
-from apcg.methods.watch import PlanTuning, Watch
-from apcg.points import Point, Start
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.watch import PlanTuning, Watch
+from apcg.methods.reductions.smoothing import Smoothed, Smoothing, SmoothingTuning
 
 
 def noisy(n=1500, d=8, seed=0):
@@ -21,7 +21,7 @@ def noisy(n=1500, d=8, seed=0):
 
 
 def begin(p, tol=1e-9, tuning=None, at=None):
-    made = Smoothing(tuning or Tuning())
+    made = Smoothing(tuning or SmoothingTuning())
     return made.start(p, at or Start(), Target(tol), np.random.default_rng(0))
 
 
@@ -54,7 +54,7 @@ def test_the_optimum(loss, weighted, intercept, kind, alpha):
 
 def test_the_gap_of_a_stage_is_of_second_order_in_gamma():
     p = ERM(*noisy(20_000), "hinge", alpha=1e-4)
-    exact = Tuning(gammas=(0.4, 0.2, 0.1), stage=1e-9, enough=0.0)
+    exact = SmoothingTuning(gammas=(0.4, 0.2, 0.1), stage=1e-9, enough=0.0)
     _, found = stages(p, 1e-12, exact, most=3)
     first, second, third = (c.relative for c in found)
     assert 2.5 < first / second < 6  # 4 for each half
@@ -86,7 +86,7 @@ def test_few_rows_are_left_for_the_interior_points():
 def test_rows_that_were_left_out_come_back():
     """With next to no rows near the kink the first set is wrong, and the look says so."""
     p = ERM(*noisy(3000), "hinge", alpha=1e-5)
-    run, found = stages(p, 1e-9, Tuning(gammas=(0.3,), near=0.05, enough=1.0))
+    run, found = stages(p, 1e-9, SmoothingTuning(gammas=(0.3,), near=0.05, enough=1.0))
     assert found[-1].relative <= 1e-9
     assert run._width > 0.05 * 0.3
     assert len(found) > 2

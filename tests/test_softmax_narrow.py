@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, path, solve
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.softmax_set.method import ClassSet, OutputsGroupSet
-from apcg.methods.working_set.tuning import Tuning
-from apcg.points import Start
+from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
+from apcg.methods.sparse.tuning import SetTuning
 
 METHODS = {"l1": ClassSet, "group": OutputsGroupSet}
 
@@ -31,14 +31,14 @@ def test_columns_that_are_nearly_alike(penalty, intercept, share):
 
 @pytest.mark.parametrize("penalty", ["l1", "group"])
 def test_float64_is_tried_before_a_run_gives_up(penalty):
-    method = METHODS[penalty](Tuning(narrow_matrices=10**9))
+    method = METHODS[penalty](SetTuning(narrow_matrices=10**9))
     assert solve(nearly_alike(penalty), method, tol=1e-6, max_epochs=5000).converged
 
 
 @pytest.mark.parametrize("penalty", ["l1", "group"])
 def test_float64_after_so_many_matrices_for_alpha_itself(penalty):
     p = nearly_alike(penalty)
-    method = METHODS[penalty](Tuning(narrow_matrices=2))
+    method = METHODS[penalty](SetTuning(narrow_matrices=2))
     run = method.start(p, Start(), Target(1e-6), np.random.default_rng(0))
     run.theta = 2.0
     assert [run.kind() for _ in range(5)] == [np.float32] * 5
@@ -73,7 +73,7 @@ def test_columns_that_get_no_further_hand_over_to_matrices():
 
 def test_sets_that_are_too_large_are_not_handed_over():
     p = many_alike()
-    r = solve(p, ClassSet(Tuning(widest=1)), tol=1e-6, max_epochs=500)
+    r = solve(p, ClassSet(SetTuning(widest=1)), tol=1e-6, max_epochs=500)
     assert r.status.code == "max_epochs"
     assert not r.trace.notes
 
@@ -81,12 +81,12 @@ def test_sets_that_are_too_large_are_not_handed_over():
 def test_when_rounds_on_columns_have_spent_enough():
     """So many passes, and what so many matrices cost; if another method is there to go on."""
     p = many_alike()
-    first = ClassSet(Tuning(columns_passes=20, matrices=1000.0, widest=30))
+    first = ClassSet(SetTuning(columns_passes=20, matrices=1000.0, widest=30))
     run = first.start(p, Start(), Target(1e-9), np.random.default_rng(0)).at_last
     run.advance(Budget(1))
     run.support = np.arange(2)
     assert run.price() < 20
-    price = 1000.0 * Tuning.product * 18**2 / 18
+    price = 1000.0 * SetTuning.product * 18**2 / 18
     for size, most in ((2, 20.0), (18, price), (31, np.inf)):
         run.support = np.arange(size)
         for cost, alone, ends in ((0.9 * most, False, False), (1.1 * most, False, True),

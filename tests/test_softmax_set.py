@@ -9,22 +9,23 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 from apcg import ERM, path, solve
-from apcg._kernels import softmax, softmax_columns
-from apcg.certificate import certify
-from apcg.loss_outputs import Multinomial
+from apcg._kernels.losses import softmax
+from apcg._kernels.sparse import softmax_columns
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
+from apcg.losses.outputs import Multinomial
 from apcg.methods.base import Budget, Target
-from apcg.methods.softmax_set.columns import ClassColumnsRun
-from apcg.methods.softmax_set.entries import Entries, EntriesRun
-from apcg.methods.softmax_set.face import EntryModel
-from apcg.methods.softmax_set.fit import ClassLosses
-from apcg.methods.softmax_set.groups import RowsRun
-from apcg.methods.softmax_set.method import ClassSet, OutputsGroupSet
-from apcg.methods.working_set.penalty import ScaledPenalty
-from apcg.methods.working_set.tuning import Tuning
-from apcg.points import Point, Start
+from apcg.methods.sparse.penalty import ScaledPenalty
+from apcg.methods.sparse.softmax.columns import ClassColumnsRun
+from apcg.methods.sparse.softmax.entries import Entries, EntriesRun
+from apcg.methods.sparse.softmax.groups import RowsRun
+from apcg.methods.sparse.softmax.losses_at import ClassLosses
+from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
+from apcg.methods.sparse.softmax.support_cg import EntryModel
+from apcg.methods.sparse.tuning import SetTuning
 
 #: sparse columns also where there are few rows
-ON_COLUMNS = ClassSet(Tuning(few_rows=0))
+ON_COLUMNS = ClassSet(SetTuning(few_rows=0))
 
 
 def data(seed=0, n=60, d=12, K=4, sparse=False):
@@ -245,7 +246,7 @@ def test_a_tiny_loss_and_its_slope_do_not_cancel():
 def test_the_matrix_of_a_set_is_that_of_second_derivatives(free):
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1, intercept=free)
-    run = EntriesRun(p, Start(), Target(1e-6, 10), Tuning())
+    run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning())
     rng = np.random.default_rng(3)
     z = rng.standard_normal((y.size, 4))
     run.seen_at = run.losses.at(z.reshape(-1))
@@ -395,8 +396,8 @@ def test_without_a_floor_steps_are_cut():
     X, y = text()
     p = ERM(X, y, "multinomial", "l1", lambda_max(X, y) / 100)
     trials = []
-    for floor, trust in ((Tuning().floor, Tuning().trust), (0.0, 1e9)):
-        tuning = replace(Tuning(few_rows=0), floor=floor, least_floor=min(floor, 1e-12),
+    for floor, trust in ((SetTuning().floor, SetTuning().trust), (0.0, 1e9)):
+        tuning = replace(SetTuning(few_rows=0), floor=floor, least_floor=min(floor, 1e-12),
                          trust=trust, trusts=(1.0, max(20.0, trust)))  # fmt: skip
         run = ClassSet(tuning).start(p, Start(), Target(1e-3, 10_000), np.random.default_rng(0))
         calls, along = [], run.losses.along
@@ -411,19 +412,19 @@ def test_alike_columns_have_a_factor_in_float32():
     X, y = data(4)
     p = ERM(np.repeat(X, 3, axis=1), y, "multinomial", "l1", 0.1)
     least = {}
-    for spare in (Tuning().spare, 0.0):
-        run = EntriesRun(p, Start(), Target(1e-6, 10), Tuning(spare=spare))
+    for spare in (SetTuning().spare, 0.0):
+        run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning(spare=spare))
         run.seen_at = run.losses.at(np.zeros(y.size * 4))
         some = np.arange(36 * 4)[np.repeat(X.any(axis=0), 12)]
         G, _ = Entries(run, some).gram(run.bend(), False, kept=False)
         least[spare] = np.linalg.eigvalsh(G)[0]
-    assert least[0.0] < 0 < least[Tuning().spare]
+    assert least[0.0] < 0 < least[SetTuning().spare]
 
 
 def test_a_matrix_is_counted_in_the_passes():
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1)
-    run = EntriesRun(p, Start(), Target(1e-6, 10), Tuning(product=0.5))
+    run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning(product=0.5))
     run.seen_at = run.losses.at(np.zeros(y.size * 4))
     block = Entries(run, np.arange(24))
     block.gram(run.bend(), False, kept=False)
@@ -435,7 +436,7 @@ def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
     p = ERM(X, y, "multinomial", "group", 0.05)
     dense = ERM(X.toarray(), y, "multinomial", "group", 0.05)
     assert OutputsGroupSet.needs[1].holds(p)
-    monkeypatch.setattr(Tuning, "dense_room", X.shape[0] * X.shape[1] - 1)
+    monkeypatch.setattr(SetTuning, "dense_room", X.shape[0] * X.shape[1] - 1)
     assert not OutputsGroupSet.needs[1].holds(p)
     assert OutputsGroupSet.needs[1].holds(dense)
 
@@ -443,6 +444,6 @@ def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
 def test_rows_run_is_the_one_for_groups():
     X, y = data()
     p = ERM(X, y, "multinomial", "group", 0.05)
-    run = RowsRun(p, Start(), Target(1e-9, 1000), Tuning())
+    run = RowsRun(p, Start(), Target(1e-9, 1000), SetTuning())
     run.advance(Budget(1000))
     assert certify(p, run.point().bare()).relative <= 1e-9

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
+from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.newton import Newton
-from apcg.methods.plan import Auto
-from apcg.methods.span import Basis, Span
-from apcg.methods.watch import PlanTuning
-from apcg.points import Start
+from apcg.methods.newton.newton import Newton
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.watch import PlanTuning
+from apcg.methods.reductions.row_space import Basis, Span
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge", "logistic", "squared", "huber",
           "epsilon_insensitive"]  # fmt: skip

@@ -16,9 +16,9 @@ from cases import (
 )
 
 from apcg import minimize, penalties
-from apcg.methods import reference
-from apcg.methods.apcg import APCG
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.methods.paper.apcg import APCG
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence, largest_gamma0
 
 CLOSE = 1e-10

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, path, penalties, solve
-from apcg.methods.working_set import ScaledPenalty, Tuning, stretches, whole
-from apcg.methods.working_set.looks import look
+from apcg.methods.sparse import ScaledPenalty, SetTuning
+from apcg.methods.sparse.dense import path_dense, path_one_gram
+from apcg.methods.sparse.dense.certify_many import look
 
 ALPHAS = np.geomspace(0.5, 5e-3, 12)[[3, 0, 7, 1, 2, 4, 5, 6, 8, 11, 10, 9]]
 #: more columns than are taken at once
@@ -47,18 +48,18 @@ def is_certified(p, alphas, answers, tol):
 @pytest.fixture
 def calls(monkeypatch):
     """The sizes of the sets and the alphas of all that is solved on Gram matrices."""
-    made, solved = [], stretches.solved
+    made, solved = [], path_dense.solved
 
     def watched(G, q, total, slope, w, unit, alphas, tol, tuning):
         made.append((q.size, alphas))
         return solved(G, q, total, slope, w, unit, alphas, tol, tuning)
 
-    monkeypatch.setattr(stretches, "solved", watched)
+    monkeypatch.setattr(path_dense, "solved", watched)
     return made
 
 
 def tuned(monkeypatch, **changes):
-    monkeypatch.setattr(stretches, "Tuning", lambda: replace(Tuning(), **changes))
+    monkeypatch.setattr(path_dense, "SetTuning", lambda: replace(SetTuning(), **changes))
 
 
 PENALTIES = ["l1", "elasticnet", "weights"]
@@ -87,7 +88,7 @@ def test_x_is_feasible_however_its_products_are_summed():
     X = rng.standard_normal((400, 20))
     p = ERM(X, 1e3 + X[:, 0], "squared", "l1")
     alphas = np.geomspace(1e2, 1e-6, 40)
-    W = whole.optima(p, alphas, 1e-6)[0]
+    W = path_one_gram.optima(p, alphas, 1e-6)[0]
     found = look(p, alphas, W, X.T, ScaledPenalty.of(p.with_alpha(1.0)))
     for alpha, x in zip(alphas, found.x, strict=True):
         exact = np.abs(X.T.astype(np.longdouble) @ x) / (alpha * 400)
@@ -101,7 +102,7 @@ def test_an_intercept_wants_x_to_sum_to_zero():
     """Also where y is far from zero, and its mean has fewer digits than the residuals need."""
     p = problem(intercept=True)
     far = ERM(p.samples.stored, p.y + 1e9, "squared", "l1", intercept=True)
-    W, on = whole.optima(p, ALPHAS, 1e-6)[0], ScaledPenalty.of(p.with_alpha(1.0))
+    W, on = path_one_gram.optima(p, ALPHAS, 1e-6)[0], ScaledPenalty.of(p.with_alpha(1.0))
     found = look(far, ALPHAS, W, far.samples.stored.T, on)
     for alpha, x, dual in zip(ALPHAS, found.x, found.dual, strict=True):
         rounding = 1e-15 * float(np.abs(far.y) @ np.abs(x)) / far.n
@@ -111,14 +112,14 @@ def test_an_intercept_wants_x_to_sum_to_zero():
 
 def test_an_x_that_does_not_is_no_certificate(monkeypatch):
     monkeypatch.setattr(ERM, "_imbalance", lambda *_: 1.1)
-    assert not list(stretches.answers(problem(intercept=True), ALPHAS, 1e-3))
+    assert not list(path_dense.answers(problem(intercept=True), ALPHAS, 1e-3))
 
 
 @pytest.mark.parametrize("d", [30, 300])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_point_that_is_not_good_enough_is_solved_again(monkeypatch, intercept, d):
     """On the set, and if that does not help by a run."""
-    p, solved, tries = problem(d=d, intercept=intercept), stretches.solved, []
+    p, solved, tries = problem(d=d, intercept=intercept), path_dense.solved, []
     alphas = grid(p)
     once, never = alphas[5], alphas[[12, 20]]
 
@@ -130,32 +131,32 @@ def test_a_point_that_is_not_good_enough_is_solved_again(monkeypatch, intercept,
                 W[k] = 1.5 * W[k] + 1e-3
         return W
 
-    monkeypatch.setattr(stretches, "solved", spoiled)
+    monkeypatch.setattr(path_dense, "solved", spoiled)
     answers = path(p, alphas, tol=1e-6)
     assert [k for k, so in enumerate(together(answers)) if not so] == [12, 20]
     assert tries.count(once) > 1
-    assert max(tries.count(a) for a in never) <= 2 * Tuning.tries + 2
+    assert max(tries.count(a) for a in never) <= 2 * SetTuning.tries + 2
     is_certified(p, alphas, answers, 1e-6)
 
 
 @pytest.mark.parametrize("d", [30, 300])
 def test_if_a_model_does_not_come_to_an_end_the_rest_is_solved_one_by_one(monkeypatch, d):
-    p, solved = problem(d=d), stretches.solved
+    p, solved = problem(d=d), path_dense.solved
     alphas = grid(p)
 
     def ends(*args):
         return solved(*args)[: np.count_nonzero(args[6] > alphas[9])]
 
-    monkeypatch.setattr(stretches, "solved", ends)
+    monkeypatch.setattr(path_dense, "solved", ends)
     answers = path(p, alphas, tol=1e-6)
     assert together(answers) == [True] * 9 + [False] * 31
     is_certified(p, alphas, answers, 1e-6)
 
 
 def test_nan_is_no_answer(monkeypatch):
-    solved = stretches.solved
-    monkeypatch.setattr(stretches, "solved", lambda *args: np.nan * solved(*args))
-    assert not list(stretches.answers(problem(), ALPHAS, 1e-3))
+    solved = path_dense.solved
+    monkeypatch.setattr(path_dense, "solved", lambda *args: np.nan * solved(*args))
+    assert not list(path_dense.answers(problem(), ALPHAS, 1e-3))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_nan_is_no_answer(monkeypatch):
 )
 def test_what_it_is_not_for(given, options, monkeypatch):
     """Then no Gram matrix is made in vain either."""
-    monkeypatch.setattr(stretches, "Walk", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(path_dense, "Walk", lambda *_: pytest.fail("it was begun"))
     answers = path(problem(**given), ALPHAS, **options)
     assert len(answers) == ALPHAS.size
     assert not any(together(answers))
@@ -183,30 +184,30 @@ def test_what_it_is_not_for(given, options, monkeypatch):
 
 def test_many_columns_are_taken_at_once_for_many_alphas_only(calls):
     """If alpha falls too far for sets, a Gram matrix of all columns has to pay."""
-    (first, more), most = Tuning.columns_for, Tuning.few_columns
+    (first, more), most = SetTuning.columns_for, SetTuning.few_columns
     cases = ((first + more, 1), (first + more + 1, 1), (first + 2 * more, 2), (most + 1, 60))
     taken = []
     for d, count in cases:
         p = problem(n=d + 5, d=d)
-        alphas = np.full(count, 0.9 * grid(p)[0] / Tuning.stage[0])  # a fall of more than that
-        taken.append(len(list(stretches.answers(p, alphas, 1e-3))) == count)
+        alphas = np.full(count, 0.9 * grid(p)[0] / SetTuning.stage[0])  # a fall of more than that
+        taken.append(len(list(path_dense.answers(p, alphas, 1e-3))) == count)
     assert taken == [True, False, True, False]
     assert [size for size, _ in calls] == [first + more, first + 2 * more]
 
 
 def test_a_fall_is_from_one_alpha_to_the_next():
     p = problem(**WIDE)
-    fine, fall = grid(p, 6, 0.2), Tuning.stage[0]
-    assert len(list(stretches.answers(p, fine, 1e-3))) == 6
-    assert not list(stretches.answers(p, np.append(fine, 0.9 * fine[-1] / fall), 1e-3))
-    assert list(stretches.answers(p, np.append(fine, 1.1 * fine[-1] / fall), 1e-3))
+    fine, fall = grid(p, 6, 0.2), SetTuning.stage[0]
+    assert len(list(path_dense.answers(p, fine, 1e-3))) == 6
+    assert not list(path_dense.answers(p, np.append(fine, 0.9 * fine[-1] / fall), 1e-3))
+    assert list(path_dense.answers(p, np.append(fine, 1.1 * fine[-1] / fall), 1e-3))
 
 
 def test_few_columns_are_one_stretch_and_more_than_samples_are_not(calls):
     for n, d, sizes in ((220, 200, {200}), (220, 201, None), (190, 200, None)):
         calls.clear()
         p = problem(n=n, d=d)
-        assert len(list(stretches.answers(p, grid(p, 20, 0.3), 1e-3))) == 20
+        assert len(list(path_dense.answers(p, grid(p, 20, 0.3), 1e-3))) == 20
         if sizes:
             assert (len(calls), calls[0][0]) == (1, d)
         else:
@@ -216,16 +217,16 @@ def test_few_columns_are_one_stretch_and_more_than_samples_are_not(calls):
 @pytest.mark.parametrize(("first", "reach", "fall"), [(1, 0.2, 0), (1000, 0.2, 1), (300, 1.0, 1)])
 def test_stretches_fall_as_far_as_their_sets_reach(first, reach, fall):
     """With no room for the columns that are wanted by the least factor, with much by the most."""
-    p, tuning = problem(n=150, d=1000), replace(Tuning(), first=first, reach=reach)
+    p, tuning = problem(n=150, d=1000), replace(SetTuning(), first=first, reach=reach)
     alphas = grid(p, 200)
-    W, _ = stretches.Walk(p, 1e-6, alphas, tuning).stretch(alphas)
+    W, _ = path_dense.Walk(p, 1e-6, alphas, tuning).stretch(alphas)
     assert alphas[0] / alphas[len(W) - 1] <= tuning.stretch[fall] < alphas[0] / alphas[len(W)]
 
 
 def test_sets_stay_small_and_are_few(calls):
-    p, t = problem(n=150, d=1000), Tuning()
+    p, t = problem(n=150, d=1000), SetTuning()
     alphas = grid(p, 100)
-    assert len(list(stretches.answers(p, alphas, 1e-6))) == 100
+    assert len(list(path_dense.answers(p, alphas, 1e-6))) == 100
     assert max(size for size, _ in calls) <= 2 * max(t.first, t.roomy_stretch * 150)
     assert calls[0][0] <= t.first
     assert len(calls) < 25
@@ -234,7 +235,7 @@ def test_sets_stay_small_and_are_few(calls):
 def test_a_set_drops_columns_when_it_is_large_and_stays_as_it_was():
     """G, q and the rows are those of the columns that stay, with means and weights."""
     p = problem(**WIDE, intercept=True, weighted=True)
-    own, fresh = stretches.ColumnSet(p), stretches.ColumnSet(p)
+    own, fresh = path_dense.ColumnSet(p), path_dense.ColumnSet(p)
     own.extend(np.arange(40))
     own.extend(np.array([70, 50, 90]))
     own.keep(np.array([3, 5, 40, 42]))
@@ -263,7 +264,7 @@ def test_what_violates_at_any_point_joins_the_set(calls):
     """All points of a stretch that are not good enough say what they lack."""
     p = problem(n=80, d=400)
     alphas, walk = grid(p, 10, 0.5), None
-    walk = stretches.Walk(p, 1e-9, alphas, replace(Tuning(), reach=1.0, first=1))
+    walk = path_dense.Walk(p, 1e-9, alphas, replace(SetTuning(), reach=1.0, first=1))
     W, looks = walk.stretch(alphas)
     bad = np.flatnonzero(~looks.within(1e-9))
     assert bad.size > 1
@@ -278,11 +279,11 @@ def test_what_violates_at_any_point_joins_the_set(calls):
 def test_a_set_that_grows_to_a_part_of_all_columns_becomes_all(calls):
     p = problem(n=320, d=300)
     noisy = ERM(p.samples.stored, np.random.default_rng(1).standard_normal(320), "squared", "l1")
-    assert len(list(stretches.answers(noisy, grid(noisy), 1e-4))) == 40
+    assert len(list(path_dense.answers(noisy, grid(noisy), 1e-4))) == 40
     sizes = [size for size, _ in calls]
     assert sizes[0] < 300
     assert sizes[-1] == 300
-    assert not [s for s in sizes if Tuning.part * s > 2 * 300 and s < 300]
+    assert not [s for s in sizes if SetTuning.part * s > 2 * 300 and s < 300]
 
 
 def test_large_sets_are_left_to_runs(monkeypatch):
@@ -297,7 +298,7 @@ def test_large_sets_are_left_to_runs(monkeypatch):
 @pytest.mark.parametrize(("looks", "found"), [(1, 40), (3, 1)])
 def test_an_interrupt_gives_back_what_there_is(monkeypatch, looks, found):
     """If there is nothing yet, it is gone on with one by one."""
-    seen, count = stretches.look, []
+    seen, count = path_dense.look, []
 
     def interrupted(*args):
         count.append(0)
@@ -305,7 +306,7 @@ def test_an_interrupt_gives_back_what_there_is(monkeypatch, looks, found):
             raise KeyboardInterrupt
         return seen(*args)
 
-    monkeypatch.setattr(stretches, "look", interrupted)
+    monkeypatch.setattr(path_dense, "look", interrupted)
     p = problem(**WIDE)
     alphas = grid(p)
     answers = path(p, alphas, tol=1e-6)

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg._kernels import strips
+from apcg._kernels.sparse import columns_float32
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.working_set import Tuning, WorkingSet
-from apcg.methods.working_set.strips import Strips
-from apcg.methods.working_set.tall import TallRun
-from apcg.methods.working_set.wide import WideRun
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning, WorkingSet
+from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.dense.columns_float32 import Strips
 
 #: so few columns that these are for other data, were it not for the test
 FEW = {"strip_columns": (20, 20)}
@@ -61,8 +61,12 @@ PENALTIES = {
 @pytest.mark.parametrize("shape", [(1, 1), (16, 16), (67, 19), (130, 40)])
 def test_packed_columns_are_those_of_the_matrix(shape, dtype):
     X = np.random.default_rng(0).standard_normal(shape).astype(dtype)
-    out = np.full((shape[1], -(-shape[0] // strips.LANES) * strips.LANES), np.nan, np.float32)
-    strips.pack(X, out)
+    out = np.full(
+        (shape[1], -(-shape[0] // columns_float32.LANES) * columns_float32.LANES),
+        np.nan,
+        np.float32,
+    )
+    columns_float32.pack(X, out)
     np.testing.assert_array_equal(out[:, : shape[0]], X.T.astype(np.float32))
     assert not out[:, shape[0] :].any()
 
@@ -109,7 +113,7 @@ def test_a_step_that_goes_too_far_is_cut(intercept):
     one = [np.array([v]) for v in (1e-3, 0.0, -np.inf, np.inf)]
     X, s = np.ones((1, n), np.float32), np.full(n, 1 / n, np.float32)
     before = np.logaddexp(0, 8.0 * y).mean()
-    cuts = strips.sweeps(
+    cuts = columns_float32.sweeps(
         X, y, s, np.zeros(1, np.intp), *one, 0.0, 1, False, intercept, np.full(1, -1.0), w, shift,
         room,
     )  # fmt: skip
@@ -124,7 +128,7 @@ def test_a_step_that_goes_too_far_is_cut(intercept):
 
 
 def test_they_are_for_dense_data_with_no_fewer_rows_than_columns():
-    t = Tuning()
+    t = SetTuning()
 
     def fit(X, loss="logistic"):
         y = np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)
@@ -165,7 +169,7 @@ def test_the_shape_of_a_run_follows_from_whether_there_are_sweeps():
 def test_a_sample_is_for_more_rows_where_there_are_sweeps(columns, n, sampled):
     X, y = data(n=n)
     p = ERM(X, y, "logistic", "l1", top(X, y, "logistic") / 10)
-    tuning = Tuning(
+    tuning = SetTuning(
         rows_per_feature=1.0, share=0.0, least_rows=0, tall=1.0, strip_columns=(columns, 0)
     )
     run = WorkingSet(tuning).start(p, Start(), Target(1e-6), np.random.default_rng(0))
@@ -189,7 +193,9 @@ def test_the_answer_is_at_rest(loss, name, intercept, n, tuning):
         X, y, loss, alpha=top(X, y, loss) / 20, intercept=intercept, sample_weight=weights,
         **PENALTIES[name],
     )  # fmt: skip
-    r = solve(p, WorkingSet(Tuning(**FEW, **tuning)), tol=1e-10, max_epochs=10**4, random_state=0)
+    r = solve(
+        p, WorkingSet(SetTuning(**FEW, **tuning)), tol=1e-10, max_epochs=10**4, random_state=0
+    )
     assert r.converged
     off, slope = violation(p, r.w, r.intercept)
     assert off < 1e-4
@@ -233,7 +239,7 @@ def test_numbers_that_float32_does_not_have(scale, loss):
     X = X * np.where(np.arange(24) % 2, scale, 1.0)
     g = pen.L1(np.where(np.arange(24) % 2, scale, 1.0))
     p = ERM(X, y, loss, g, top(X[:, ::2], y, loss) / 20)
-    method = WorkingSet(Tuning(**FEW))
+    method = WorkingSet(SetTuning(**FEW))
     assert solve(p, method, tol=1e-7, max_epochs=10**4, random_state=0).converged
 
 
@@ -243,7 +249,7 @@ def test_where_float32_is_too_coarse_gram_matrices_are_float64(loss, n):
     X, y = data(loss, n)
     X = 1 + 1e-3 * X  # of columns like these float32 has no inverse
     p = ERM(X, y, loss, "l1", 1e-7)
-    r = solve(p, WorkingSet(Tuning(**FEW)), tol=1e-7, max_epochs=10**4, random_state=0)
+    r = solve(p, WorkingSet(SetTuning(**FEW)), tol=1e-7, max_epochs=10**4, random_state=0)
     assert r.converged
 
 
@@ -259,7 +265,7 @@ def test_there_are_so_many_gram_matrices_in_float32(monkeypatch):
     p = ERM(X, y, "logistic", "l1", top(X, y, "logistic") / 1000)
     for most in (0, 1):
         made.clear()
-        method = WorkingSet(Tuning(narrow_grams=most, kept=(0.0, 0.0)))
+        method = WorkingSet(SetTuning(narrow_grams=most, kept=(0.0, 0.0)))
         assert solve(p, method, tol=1e-9, max_epochs=10**4, random_state=0).converged
         assert len(made) == most
 
@@ -283,7 +289,7 @@ def test_a_path_gives_the_answers_of_single_problems():
     for loss in ("logistic", "squared"):
         X, y = data(loss)
         alphas = top(X, y, loss) / np.array([1.0, 3.0, 10.0, 100.0])
-        p, method = ERM(X, y, loss, "l1", 1.0), WorkingSet(Tuning(**FEW))
+        p, method = ERM(X, y, loss, "l1", 1.0), WorkingSet(SetTuning(**FEW))
         for r, alpha in zip(
             path(p, alphas, method, tol=1e-9, max_epochs=10**4), alphas, strict=True
         ):
@@ -298,7 +304,7 @@ def pays(columns=24, rate=0.5, gap=1e-2, tol=1e-3, left=0.1, loss="logistic", **
     """What a run decides: a round brought P down by `left`, and the round before by left/rate."""
     X, y = data(loss, n=600)
     p = ERM(X, y, loss, "l1", 1e-9)
-    run = WorkingSet(Tuning(**FEW, **tuning)).start(
+    run = WorkingSet(SetTuning(**FEW, **tuning)).start(
         p, Start(), Target(tol), np.random.default_rng(0)
     )
     run.begin(Budget(10, False))
@@ -355,7 +361,7 @@ def test_sweeps_go_on_while_nothing_is_known_and_end_where_nothing_falls():
 
 def begun(X, y, loss="logistic"):
     p = ERM(X, y, loss, "l1", 1e-3)
-    run = WorkingSet(Tuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    run = WorkingSet(SetTuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
     run.begin(Budget(10, False))
     run.strips = Strips(p)
     return run

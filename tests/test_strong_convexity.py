@@ -7,9 +7,9 @@ import pytest
 from cases import SIZES, least_squares, logistic, quadratic, shuffled_blocks
 
 from apcg import functions, minimize, penalties, theory
-from apcg.methods import reference
-from apcg.methods.apcg import APCG
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.methods.paper.apcg import APCG
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence
 
 TIGHT = {"method": "apcg", "tol": 1e-12, "max_epochs": 20_000, "random_state": 0}

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, solve
+from apcg.certify.points import Start
 from apcg.data.linear_map import Sparse
 from apcg.methods.base import Target
-from apcg.methods.working_set import Tuning, WorkingSet
-from apcg.methods.working_set import support as by_rows
-from apcg.methods.working_set.columns import ColumnsRun
-from apcg.methods.working_set.support import Faces, Factor, Support, Turn
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning, WorkingSet
+from apcg.methods.sparse.columns import support_rows as by_rows
+from apcg.methods.sparse.columns.columns import ColumnsRun
+from apcg.methods.sparse.columns.support_rows import Faces, Factor, Support, Turn
 
 RNG_SEED = 3
 
@@ -136,7 +136,7 @@ def turned(faces, digits, size=8):
 def test_a_factor_is_made_where_it_is_predicted_to_pay_and_dropped_where_it_does_not_help():
     _, samples, _ = columns()
     kind = {"exact": True, "intercept": False}
-    faces = Faces(samples, Tuning(by_rows=math.inf), **kind)
+    faces = Faces(samples, SetTuning(by_rows=math.inf), **kind)
     assert turned(faces, 1e3) is None  # no rate is known
     faces.learn(10, 10, 0.1, 0)
     assert turned(faces, 1e3) is None  # one run does not tell
@@ -148,7 +148,7 @@ def test_a_factor_is_made_where_it_is_predicted_to_pay_and_dropped_where_it_does
     assert faces.factor is not None
     faces.learn(20, 20, 0.5, 0)
     assert faces.factor is None
-    wide = Faces(samples, Tuning(by_rows=math.inf, widest=7), **kind)
+    wide = Faces(samples, SetTuning(by_rows=math.inf, widest=7), **kind)
     turned(wide, 1e3)
     for _ in range(2):
         wide.learn(10, 10, 0.1, 0)
@@ -159,7 +159,7 @@ def test_a_factor_is_worth_more_where_other_models_follow():
     _, samples, _ = columns()
     made = []
     for exact in (True, False):
-        faces = Faces(samples, Tuning(by_rows=math.inf), exact=exact, intercept=False)
+        faces = Faces(samples, SetTuning(by_rows=math.inf), exact=exact, intercept=False)
         turned(faces, 1e3)
         for _ in range(2):
             faces.learn(10, 10, 0.1, 0)
@@ -169,7 +169,7 @@ def test_a_factor_is_worth_more_where_other_models_follow():
 
 def test_runs_are_long_once_the_support_is_settled():
     _, samples, _ = columns()
-    faces = Faces(samples, Tuning(), exact=True, intercept=False)
+    faces = Faces(samples, SetTuning(), exact=True, intercept=False)
     turned(faces, 1e3)
     assert not faces.settled
     turned(faces, 1e3)
@@ -180,7 +180,7 @@ def test_runs_are_long_once_the_support_is_settled():
 
 def test_rows_are_gathered_once_a_support_is_nearly_known():
     _, samples, _ = columns()
-    faces = Faces(samples, Tuning(by_rows=0.1, factors=0), exact=True, intercept=False)
+    faces = Faces(samples, SetTuning(by_rows=0.1, factors=0), exact=True, intercept=False)
     assert turned(faces, 1e3) is None  # no rate is known
     faces.learn(10, 10, 0.1, 1)
     assert turned(faces, 1e3) is None  # too many were cut
@@ -208,9 +208,9 @@ def test_answers_are_the_same_by_rows_and_with_factors(loss, options, factors):
     problem = ERM(X, y, loss, alpha=1e-3, **{"penalty": "l1", **options})
     free = (0.0, (0.0, 0.0), 0.0, 0.0, 0.0)
     late = {"by_rows": 0.0, "few_cut": 1.0}
-    tuning = Tuning(few_rows=0, tall=np.inf, factors=factors, factor_costs=free, **late)
+    tuning = SetTuning(few_rows=0, tall=np.inf, factors=factors, factor_costs=free, **late)
     ours = solve(problem, WorkingSet(tuning), tol=1e-8, random_state=0)
-    plain = Tuning(few_rows=0, tall=np.inf, by_rows=np.inf, factors=0)
+    plain = SetTuning(few_rows=0, tall=np.inf, by_rows=np.inf, factors=0)
     other = solve(problem, WorkingSet(plain), tol=1e-8, random_state=0)
     assert ours.gap <= 1e-8 * ours.primal
     assert ours.primal == pytest.approx(other.primal, rel=2e-8)
@@ -224,7 +224,7 @@ def test_a_model_is_solved_to_what_the_certificate_needs():
     shares = []
     for loss, penalty in (("squared", "l1"), ("squared", "elasticnet"), ("logistic", "l1")):
         problem = ERM(X, y, loss, penalty, 1e-3)
-        run = ColumnsRun(problem, Start(), Target(1e-6), Tuning())
+        run = ColumnsRun(problem, Start(), Target(1e-6), SetTuning())
         v = 100 * rng.standard_normal(30)
         shares.append(run._needed(1.0, v) * np.abs(v).sum() / (60 * 1e-6))
     assert 0.5 < shares[0] < 1
@@ -234,7 +234,7 @@ def test_a_model_is_solved_to_what_the_certificate_needs():
 @pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
 def test_runs_by_rows_are_long_with_l1_and_have_fewer_sweeps_before_them(penalty):
     X = sp.random(60, 30, 0.3, format="csr", random_state=2)
-    problem, tuning = ERM(X, np.ones(60), "squared", penalty, 1e-3), Tuning()
+    problem, tuning = ERM(X, np.ones(60), "squared", penalty, 1e-3), SetTuning()
     run, asked = ColumnsRun(problem, Start(), Target(1e-6), tuning), []
 
     class Model:

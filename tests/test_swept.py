@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from apcg import ERM, path, solve
-from apcg._kernels import lasso
-from apcg.methods.working_set import ScaledPenalty, Tuning, stretches, swept, wide
-from apcg.methods.working_set.blocks import Copied
+from apcg._kernels.sparse import lasso
+from apcg.methods.sparse import ScaledPenalty, SetTuning
+from apcg.methods.sparse.blocks import Copied
+from apcg.methods.sparse.dense import chosen_columns, path_dense, rows_sweep
 
 UNIT = ScaledPenalty(*(np.array([v]) for v in (1.0, 1.0, -np.inf, np.inf)))
 
@@ -132,15 +133,15 @@ def is_certified(p, alphas, answers, tol):
 @pytest.fixture
 def calls(monkeypatch):
     """Of all that is swept: how many columns, and whether it came to an end."""
-    made, inner = [], swept.swept
+    made, inner = [], rows_sweep.swept
 
     def watched(A, scale, r, w, unit, alphas, *args):
         found = inner(A, scale, r, w, unit, alphas, *args)
         made.append((A.shape[0], len(found) == alphas.size))
         return found
 
-    monkeypatch.setattr(stretches, "swept", watched)
-    monkeypatch.setattr(wide, "swept", watched)
+    monkeypatch.setattr(path_dense, "swept", watched)
+    monkeypatch.setattr(chosen_columns, "swept", watched)
     return made
 
 
@@ -161,7 +162,7 @@ def test_wide_sets_of_a_path_are_swept(calls, intercept, weighted, tol):
 
 
 def test_no_limit_of_newton_steps_is_one_for_sweeps(calls, monkeypatch):
-    monkeypatch.setattr(stretches, "Tuning", lambda: replace(Tuning(), widest_stretch=100))
+    monkeypatch.setattr(path_dense, "SetTuning", lambda: replace(SetTuning(), widest_stretch=100))
     p = problem()
     assert all("many of them" in r.trace.notes[0] for r in path(p, grid(p), tol=1e-4))
     assert max(size for size, _ in calls) > 100
@@ -184,23 +185,23 @@ def test_where_sweeps_are_slow_a_path_goes_on_with_gram_matrices(calls):
 
 
 def test_also_if_there_is_no_answer_by_sweeps_at_all(monkeypatch):
-    monkeypatch.setattr(stretches, "swept", lambda A, *_: np.empty((0, len(A))))
+    monkeypatch.setattr(path_dense, "swept", lambda A, *_: np.empty((0, len(A))))
     p = problem()
     answers = path(p, grid(p), tol=1e-6)
     is_certified(p, grid(p), answers, 1e-6)
     assert all("many of them" in r.trace.notes[0] for r in answers)
-    monkeypatch.setattr(stretches, "Tuning", lambda: replace(Tuning(), widest_stretch=100))
+    monkeypatch.setattr(path_dense, "SetTuning", lambda: replace(SetTuning(), widest_stretch=100))
     answers = path(p, grid(p), tol=1e-6)
     is_certified(p, grid(p), answers, 1e-6)
     assert not all("many of them" in r.trace.notes[0] for r in answers)
 
 
 def test_a_gram_matrix_pays_the_sooner_the_smaller_it_is():
-    t = Tuning()
-    whole = swept.most_sweeps(1000, 200, 1, t)
-    assert 10 < swept.most_sweeps(1000, 200, 1, t, 300) < whole / 10
-    assert swept.most_sweeps(1000, 200, 10, t) < whole
-    assert swept.most_sweeps(1000, 200, 1, replace(t, row_number=1.0)) < whole / 5
+    t = SetTuning()
+    whole = rows_sweep.most_sweeps(1000, 200, 1, t)
+    assert 10 < rows_sweep.most_sweeps(1000, 200, 1, t, 300) < whole / 10
+    assert rows_sweep.most_sweeps(1000, 200, 10, t) < whole
+    assert rows_sweep.most_sweeps(1000, 200, 1, replace(t, row_number=1.0)) < whole / 5
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -213,14 +214,14 @@ def test_a_cold_solve_makes_no_gram_matrix(monkeypatch, calls, intercept, weight
     monkeypatch.setattr(Copied, "gram", lambda *_, **__: pytest.fail("it was made"))
     r = solve(p, tol=1e-7)
     is_certified(p, [p.alpha], [r], 1e-7)
-    assert calls[0][0] == Tuning.first
+    assert calls[0][0] == SetTuning.first
 
 
 def test_once_sweeps_were_enough_a_set_has_all_that_violates(calls):
     p = problem(d=1000)
     assert solve(p.with_alpha(float(grid(p)[0] * 1e-2)), tol=1e-6).converged
-    assert calls[0] == (Tuning.first, True)
-    assert calls[1][0] > 3 * Tuning.first
+    assert calls[0] == (SetTuning.first, True)
+    assert calls[1][0] > 3 * SetTuning.first
 
 
 def test_a_cold_solve_where_sweeps_are_slow_does(calls):
@@ -239,7 +240,7 @@ def test_a_cold_solve_with_weights_of_zero_does():
 
 def test_what_is_known_of_a_gram_matrix_is_kept():
     p = problem(intercept=True)
-    own, fresh = stretches.ColumnSet(p), stretches.ColumnSet(p)
+    own, fresh = path_dense.ColumnSet(p), path_dense.ColumnSet(p)
     own.extend(np.arange(20))
     assert own.G.shape == (20, 20)
     own.extend(np.array([50, 40, 60]))  # not asked for between

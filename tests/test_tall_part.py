@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from apcg import ERM, solve
+from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.working_set import WorkingSet
-from apcg.methods.working_set.tall import TallRun
-from apcg.methods.working_set.tuning import Tuning
-from apcg.points import Start
+from apcg.methods.sparse import WorkingSet
+from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.tuning import SetTuning
 
 
 def problem(seed=0, n=600, d=40, share=20, **options):
@@ -27,7 +27,7 @@ def problem(seed=0, n=600, d=40, share=20, **options):
 
 def without_sweeps(part):
     """All rounds by Gram matrices in float64, which `moving` is for."""
-    return dataclasses.replace(Tuning(), moving=part, strip_columns=(10**6, 10**6))
+    return dataclasses.replace(SetTuning(), moving=part, strip_columns=(10**6, 10**6))
 
 
 def by(part):
@@ -93,7 +93,7 @@ def test_where_most_columns_move_the_one_matrix_has_all():
             sizes.append((W.size, self.moving().size))
             return super().narrow_gram(W)
 
-    run = Run(p, Start(), Target(1e-6), Tuning(), np.random.default_rng(0))
+    run = Run(p, Start(), Target(1e-6), SetTuning(), np.random.default_rng(0))
     run.advance(Budget(1000))
     (taken, moving), *more = sizes
     assert 0.8 * 140 < moving < taken == 140
@@ -101,7 +101,7 @@ def test_where_most_columns_move_the_one_matrix_has_all():
     assert run.relative <= 1e-6
 
 
-@pytest.mark.parametrize(("part", "least", "most"), [(0.0, 4, 20), (Tuning.kept[1], 1, 3)])
+@pytest.mark.parametrize(("part", "least", "most"), [(0.0, 4, 20), (SetTuning.kept[1], 1, 3)])
 def test_a_gram_matrix_is_kept_while_it_serves(part, least, most):
     """At a large alpha curvatures hardly change: few matrices do, if each is kept."""
     p = problem(share=3)

@@ -11,9 +11,9 @@ from scipy.optimize import lsq_linear
 from sklearn.linear_model import Lasso
 
 from apcg import functions, penalties, theory
-from apcg.methods import reference
-from apcg.methods.apcg import APCG
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.methods.paper.apcg import APCG
+from apcg.problems.composite import Composite
 from apcg.sequences import Sequence, largest_gamma0
 
 SEEDS = 400

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from test_theorem1 import CASES, SMALL, STRONG
 
 from apcg import ERM, functions, minimize, penalties, solve, theory
-from apcg.methods import reference
-from apcg.methods.adaptive import visits as visits_module
-from apcg.methods.adaptive.iterate import Adaptive
-from apcg.methods.adaptive.visits import Visits, VisitsTuning, visits
-from apcg.methods.plan import Auto
-from apcg.methods.sampling import HIGHEST
-from apcg.problem import Composite
+from apcg.methods.paper import reference
+from apcg.methods.paper.adaptive import visits as visits_module
+from apcg.methods.paper.adaptive.iterate import Adaptive
+from apcg.methods.paper.adaptive.visits import Visits, VisitsTuning, visits
+from apcg.methods.paper.sampling import HIGHEST
+from apcg.methods.plan.plan import Auto
+from apcg.problems.composite import Composite
 
 moves = st.lists(st.floats(0, 1e100), min_size=1, max_size=60).map(np.array)
 

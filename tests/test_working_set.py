@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg.certificate import certify
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan import Auto, PlanRun
-from apcg.methods.working_set import Tuning, WorkingSet
-from apcg.methods.working_set.columns import ColumnsRun
-from apcg.methods.working_set.tall import TallRun
-from apcg.methods.working_set.wide import WideRun
-from apcg.points import Point, Start
+from apcg.methods.plan.plan import Auto, PlanRun
+from apcg.methods.sparse import SetTuning, WorkingSet
+from apcg.methods.sparse.columns.columns import ColumnsRun
+from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.dense.chosen_columns import WideRun
 
 #: a method for each shape of data, whatever the shape is
-COLUMNS = WorkingSet(Tuning(few_rows=0, tall=np.inf))
-WIDE = WorkingSet(Tuning(few_rows=10**9, tall=np.inf))
-TALL = WorkingSet(Tuning(tall=0.0))
+COLUMNS = WorkingSet(SetTuning(few_rows=0, tall=np.inf))
+WIDE = WorkingSet(SetTuning(few_rows=10**9, tall=np.inf))
+TALL = WorkingSet(SetTuning(tall=0.0))
 SHAPES = {"columns": COLUMNS, "wide": WIDE, "tall": TALL}
 
 
@@ -348,7 +348,7 @@ def test_a_certificate_of_the_run_is_that_of_its_points():
 
 
 def test_a_set_is_extended_on_a_path_with_the_right_gram_matrix():
-    from apcg.methods.working_set.blocks import Copied
+    from apcg.methods.sparse.blocks import Copied
 
     for intercept in (False, True):
         p = problem("squared", "wide", intercept=intercept)

@@ -6,18 +6,18 @@ import scipy.sparse as sp
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
-from apcg._kernels import fresh
-from apcg.certificate import certify
+from apcg._kernels.sparse import first_sweeps
+from apcg.certify.certificate import certify
+from apcg.certify.points import Start
 from apcg.data.packed import Packed
 from apcg.methods.base import Budget, Target
-from apcg.methods.working_set import Tuning, WorkingSet
-from apcg.methods.working_set import fresh as rounds
-from apcg.methods.working_set.penalty import ScaledPenalty
-from apcg.points import Start
+from apcg.methods.sparse import SetTuning, WorkingSet
+from apcg.methods.sparse.columns import first_sweeps as rounds
+from apcg.methods.sparse.penalty import ScaledPenalty
 
 INF = np.inf
-FILL = fresh.fill
-COLUMNS = WorkingSet(Tuning(few_rows=0, tall=INF))
+FILL = first_sweeps.fill
+COLUMNS = WorkingSet(SetTuning(few_rows=0, tall=INF))
 
 
 def penalty(a, b=0.0, lower=-INF, upper=INF):
@@ -44,12 +44,12 @@ class Model:
         X = sp.csr_matrix(self.A)
         self.packed = Packed.of((X.data, X.indices, X.indptr), 8, wide=wide)
         self.rows, self.met, self.slopes = np.empty((30, 2)), np.zeros(8), np.zeros(8)
-        fresh.fill(self.slope, self.bend, self.rows)
+        first_sweeps.fill(self.slope, self.bend, self.rows)
 
     def steps(self, p, ids, total=0.0, sigma=0.0, most=INF, first=0, far=INF):
         packed = self.packed
         v, met = self.v[ids], np.zeros(ids.size)
-        end, sigma = fresh.steps(
+        end, sigma = first_sweeps.steps(
             packed.entries, packed.wide, packed.start, ids, packed.squares,
             np.full(ids.size, float(far)), *p.on(ids).parts, total, sigma, most, first, v, met,
             self.slopes, self.rows,
@@ -214,7 +214,7 @@ def test_rows_are_computed_anew_as_often_as_they_move(monkeypatch):
         monkeypatch.setattr(
             rounds.fresh, "fill", lambda *a, filled=filled: (filled.append(1), FILL(*a))
         )
-        run = begun(words(), method=WorkingSet(Tuning(few_rows=0, tall=INF, fresh_move=move)))
+        run = begun(words(), method=WorkingSet(SetTuning(few_rows=0, tall=INF, fresh_move=move)))
         for _ in range(4):
             run.round(*run.gap())
         counts.append(len(filled))

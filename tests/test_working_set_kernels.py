@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from apcg._kernels import columns, lasso
+from apcg._kernels.sparse import columns, lasso
 from apcg.data.packed import Packed
-from apcg.methods.working_set import Tuning
-from apcg.methods.working_set.face import ColumnModel
-from apcg.methods.working_set.gram import GramModel
-from apcg.methods.working_set.penalty import ScaledPenalty
+from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.columns.support_cg import ColumnModel
+from apcg.methods.sparse.gram import GramModel
+from apcg.methods.sparse.penalty import ScaledPenalty
 
 INF = np.inf
 
@@ -109,7 +109,7 @@ def test_a_gram_model_is_solved_where_sweeps_alone_are_slow():
     p, slow = penalty(1e-4), np.zeros(12)
     _, worst = lasso.gram_sweeps(A.T @ A, A.T @ t, slow, *p.parts, 900, 1e-12, INF, 0.0, 0.0)
     assert worst > 1e-6
-    model = GramModel(A.T @ A, A.T @ t, np.zeros(12), p, Tuning())
+    model = GramModel(A.T @ A, A.T @ t, np.zeros(12), p, SetTuning())
     model.solve(1e-10, INF, 0.0, 0.0)
     assert at_rest(A, t, model.v, p) <= 1e-7
 

@@ -50,9 +50,9 @@ def tried(mutant: Mutant) -> str:
             return f"stale: its text is {text.count(mutant.old)} times in the file"
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         if mutant.file.endswith(".pyx"):
-            overlay.build(package, path.stem)
+            overlay.build(package, str(path.relative_to(package / "_kernels").with_suffix("")))
         elif mutant.file.endswith((".pxd", ".h")):
-            overlay.build(package, "losses")  # the tests of these reach them through it
+            overlay.build(package, "losses/scalar")  # the tests of these reach them through it
         words = ["-k", mutant.only] if mutant.only else []
         code, said = overlay.forked(folder, "-x", f"tests/{mutant.tests}", *words)
     if code == 0:

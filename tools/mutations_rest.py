@@ -15,7 +15,7 @@ MUTANTS = [
         only="own_format",
     ),
     Mutant(
-        "_kernels/matrix.pyx",
+        "_kernels/data/matrix.pyx",
         "decreasing indptr",
         "if end < begin or end > stored:\n                outside",
         "if end > stored:\n                outside",
@@ -23,7 +23,7 @@ MUTANTS = [
         only="own_format",
     ),
     Mutant(
-        "_archive.py",
+        "_base/archive.py",
         "a bomb is expanded",
         "if total > most:",
         "if False:",
@@ -31,7 +31,7 @@ MUTANTS = [
         only="proportion",
     ),
     Mutant(
-        "_archive.py",
+        "_base/archive.py",
         "a header is believed",
         "if size != left:",
         "if False:",
@@ -39,7 +39,7 @@ MUTANTS = [
         only="claims_more",
     ),
     Mutant(
-        "_archive.py",
+        "_base/archive.py",
         "compressed models",
         "if stored and any(",
         "if False and any(",
@@ -122,57 +122,59 @@ MUTANTS = [
     ),
     # ---- the plan -----------------------------------------------------------------------------
     Mutant(
-        "methods/plan.py",
+        "methods/plan/plan.py",
         "an own penalty gets coordinates",
         "if not problem.separable:\n            return AFGMethod()",
         "if False:\n            return AFGMethod()",
         RULES,
     ),
-    Mutant("methods/plan.py", "wide problems are tall", "if d > t.widest:", "if False:", RULES),
     Mutant(
-        "methods/watch.py",
+        "methods/plan/plan.py", "wide problems are tall", "if d > t.widest:", "if False:", RULES
+    ),
+    Mutant(
+        "methods/plan/watch.py",
         "leaves at the tolerance",
         "if not (possible and gap > self._tol):",
         "if not possible:",
         RULES,
     ),
     Mutant(
-        "methods/watch.py",
+        "methods/plan/watch.py",
         "no margin",
         "return min(rest, most) > margin * cost",
         "return min(rest, most) > 0 * cost",
         RULES,
     ),
     Mutant(
-        "methods/watch.py",
+        "methods/plan/watch.py",
         "leaves too early",
         "if spent < trusted:",
         "if False:",
         RULES,
     ),
     Mutant(
-        "methods/watch.py",
+        "methods/plan/watch.py",
         "a rate that rises",
         "if then <= gap:",
         "if False:",
         RULES,
     ),
     Mutant(
-        "methods/watch.py",
+        "methods/plan/watch.py",
         "smoothing for data that is not noisy",
         "self.smooths = crowded and",
         "self.smooths = True and",
         "test_smoothing.py",
     ),
     Mutant(
-        "methods/smoothing.py",
+        "methods/reductions/smoothing.py",
         "samples left out stay out",
         "self._width *= self._tuning.wider",
         "self._width *= 1.0",
         "test_smoothing.py",
     ),
     Mutant(
-        "methods/smoothing.py",
+        "methods/reductions/smoothing.py",
         "a smoothed loss without its square",
         "return k, epsilon, self.gamma, lower, upper",
         "return k, epsilon, 0.0, lower, upper",
@@ -180,7 +182,7 @@ MUTANTS = [
     ),
     # ---- around it ----------------------------------------------------------------------------
     Mutant(
-        "methods/adaptive/resting.py",
+        "methods/paper/adaptive/resting.py",
         "never expired",
         "return passes >= self._until",
         "return False",
@@ -196,7 +198,7 @@ MUTANTS = [
         only="ctrl_c_in_fit",
     ),
     Mutant(
-        "_path.py",
+        "run/path.py",
         "no look ahead",
         "for count in range(2, len(seen) + 1):",
         "for count in range(2, 2):",
@@ -204,7 +206,7 @@ MUTANTS = [
         only="looks_ahead",
     ),
     Mutant(
-        "_minimize.py",
+        "run/minimize.py",
         "no zeros",
         "problem.with_zeros(best.certificate.x)",
         "best.certificate.x",
@@ -212,7 +214,7 @@ MUTANTS = [
         only="test_minimize",
     ),
     Mutant(
-        "methods/direct.py",
+        "methods/paper/direct.py",
         "own objects keep mu = 1",
         "if left == 1 and self._rate.saw(self._value(), self.n, 1):",
         "if False:",

@@ -7,7 +7,7 @@ from mutant import EDGES, EXTREMES, OWN, ZEROS, Mutant
 MUTANTS = [
     # ---- the certificate ----------------------------------------------------------------------
     Mutant(
-        "certificate.py",
+        "certify/certificate.py",
         "sums of a method may end a run",
         "if not found.exact and found.gap",
         "if False and found.gap",
@@ -15,7 +15,7 @@ MUTANTS = [
         only="sums_of_a_method",
     ),
     Mutant(
-        "certificate.py",
+        "certify/certificate.py",
         "NaN stays in D",
         "-math.inf if math.isnan(D) else D",
         "D",
@@ -23,7 +23,7 @@ MUTANTS = [
         only="no_nan",
     ),
     Mutant(
-        "certificate.py",
+        "certify/certificate.py",
         "NaN stays in P",
         "math.inf if math.isnan(P) else P",
         "P",
@@ -31,7 +31,7 @@ MUTANTS = [
         only="no_nan",
     ),
     Mutant(
-        "certificate.py",
+        "certify/certificate.py",
         "an unbalanced x is not balanced",
         "if problem.intercept and problem._imbalance(x) > 1:",
         "if False:",
@@ -39,7 +39,7 @@ MUTANTS = [
         only="unbalanced_x",
     ),
     Mutant(
-        "_solve.py",
+        "run/solve.py",
         "a certificate from kept sums is given back",
         "if not found.exact:\n",
         "if False:\n",
@@ -47,7 +47,7 @@ MUTANTS = [
         only="cut_short",
     ),
     Mutant(
-        "_solve.py",
+        "run/solve.py",
         "polishing always taken",
         "return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found",
         "return new",
@@ -55,7 +55,7 @@ MUTANTS = [
         only="polishing",
     ),
     Mutant(
-        "_solve.py",
+        "run/solve.py",
         "polishing never taken",
         "return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found",
         "return found",
@@ -63,7 +63,7 @@ MUTANTS = [
         only="zeros_of_the_optimum and apcg and squared",
     ),
     Mutant(
-        "_solve.py",
+        "run/solve.py",
         "an infinite P is an answer",
         "if not math.isfinite(final.primal):",
         "if False:",
@@ -71,14 +71,14 @@ MUTANTS = [
         only="overflow",
     ),
     Mutant(
-        "points.py",
+        "certify/points.py",
         "P = 0 divides",
         "if self.primal == 0:",
         "if False:",
         "test_solve.py",
     ),
     Mutant(
-        "judge.py",
+        "run/judge.py",
         "3 looks of patience",
         "PATIENCE = 20",
         "PATIENCE = 3",
@@ -86,7 +86,7 @@ MUTANTS = [
         only="slow_problem",
     ),
     Mutant(
-        "judge.py",
+        "run/judge.py",
         "rounding is 1e5 eps",
         "FLOOR = 16 *",
         "FLOOR = 1e5 *",
@@ -94,14 +94,14 @@ MUTANTS = [
         only="is_not_rounding",
     ),
     Mutant(
-        "judge.py",
+        "run/judge.py",
         "slow counts as rounding",
         "stalled = stuck and self._rises > since // 4",
         "stalled = stuck",
         "test_judge.py",
     ),
     Mutant(
-        "judge.py",
+        "run/judge.py",
         "stuck is rounding",
         "exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))",
         "exhausted = True",
@@ -109,7 +109,7 @@ MUTANTS = [
         only="without_digits",
     ),
     Mutant(
-        "judge.py",
+        "run/judge.py",
         "lengths of points are not looked at",
         "if given.shape != ((length,) if problem.K == 1 else (length, problem.K)):",
         "if False:",
@@ -117,7 +117,7 @@ MUTANTS = [
         only="points_of_a_method",
     ),
     Mutant(
-        "loop.py",
+        "run/loop.py",
         "idle advances are free",
         "int(self.idle > IDLE)",
         "0",
@@ -126,7 +126,7 @@ MUTANTS = [
     ),
     # ---- losses -------------------------------------------------------------------------------
     Mutant(
-        "_kernels/sums.h",
+        "_kernels/common/loss_sums.h",
         "weights forgive a millionth",
         "whole * (1.0 - 4.5e-16)",
         "whole * (1.0 - 1e-6)",
@@ -134,7 +134,7 @@ MUTANTS = [
         only="bounds_times_weights",
     ),
     Mutant(
-        "_kernels/sums.h",
+        "_kernels/common/loss_sums.h",
         "x at weight 0 is free",
         "((s[i] != 0.0) | (x[i] == 0.0))",
         "1",
@@ -142,7 +142,7 @@ MUTANTS = [
         only="weight_zero",
     ),
     Mutant(
-        "_kernels/sums.h",
+        "_kernels/common/loss_sums.h",
         "the square of phi* is smaller",
         "half = 0.5 * p[2]",
         "half = 0.499999 * p[2]",
@@ -150,7 +150,7 @@ MUTANTS = [
         only="of_random_problems",
     ),
     Mutant(
-        "_kernels/types.pxd",
+        "_kernels/common/types.pxd",
         "shares of the gap forgive a millionth",
         "(1.0 - 4.5e-16)",
         "(1.0 - 1e-6)",
@@ -158,7 +158,7 @@ MUTANTS = [
         only="shares_of_the_gap",
     ),
     Mutant(
-        "_kernels/types.pxd",
+        "_kernels/common/types.pxd",
         "no compensation of sums",
         "if s - s == 0.0:",
         "if False:",
@@ -166,7 +166,7 @@ MUTANTS = [
         only="compensated",
     ),
     Mutant(
-        "_kernels/losses.pyx",
+        "_kernels/losses/scalar.pyx",
         "x at weight 0 is free",
         "elif x[i] != 0.0:",
         "elif False:",
@@ -174,7 +174,7 @@ MUTANTS = [
         only="weight_zero",
     ),
     Mutant(
-        "_kernels/losses.pyx",
+        "_kernels/losses/scalar.pyx",
         "the square of phi* is smaller",
         "+ 0.5 * theta[2] * x * x",
         "+ 0.499999 * theta[2] * x * x",
@@ -182,7 +182,7 @@ MUTANTS = [
         only="conjugate",
     ),
     Mutant(
-        "_kernels/losses.pyx",
+        "_kernels/losses/scalar.pyx",
         "labels may be short",
         "same(labels.shape[0], t.shape[0])",
         "pass",
@@ -190,7 +190,7 @@ MUTANTS = [
         only="kernels_of_losses",
     ),
     Mutant(
-        "_kernels/losses.pyx",
+        "_kernels/losses/scalar.pyx",
         "theta may be short",
         "if count != wanted:",
         "if False:",
@@ -198,14 +198,14 @@ MUTANTS = [
         only="kernels_of_losses",
     ),
     Mutant(
-        "losses.py",
+        "losses/__init__.py",
         "overrides are ignored",
         "refuse_overrides(loss, Loss, _SAYS, _CURE)",
         "pass",
         OWN,
     ),
     Mutant(
-        "losses.py",
+        "losses/__init__.py",
         "no domain is the hinge loss",
         'if nearest is Loss and not said & {"domain", "theta"}:',
         "if False:",
@@ -213,14 +213,14 @@ MUTANTS = [
         only="without_numbers",
     ),
     Mutant(
-        "losses.py",
+        "losses/__init__.py",
         "theta and domain may differ",
         'if loss.kernel == "interval" and (',
         "if False and (",
         "test_loss_names.py",
     ),
     Mutant(
-        "losses.py",
+        "losses/__init__.py",
         "no quick check",
         "quick_loss_report(loss).raise_if_wrong()",
         "pass",
@@ -228,7 +228,7 @@ MUTANTS = [
         only="numbers_that_are_no_loss",
     ),
     Mutant(
-        "weights.py",
+        "_base/weights.py",
         "weights of 1e-320",
         "if np.count_nonzero(weights > LEAST) < n:",
         "if False:",
@@ -237,7 +237,7 @@ MUTANTS = [
     ),
     # ---- the regulariser ----------------------------------------------------------------------
     Mutant(
-        "_kernels/terms.pyx",
+        "_kernels/losses/terms.pyx",
         "L1 forgives 1e-4",
         "    elif w > 0.0:\n        w = INFINITY\n    elif w < 0.0:\n        w = -INFINITY\n",
         "    elif w > 1e-4:\n        w = INFINITY\n    elif w < -1e-4:\n        w = -INFINITY\n",
@@ -245,7 +245,7 @@ MUTANTS = [
         only="l1_bounds",
     ),
     Mutant(
-        "regulariser.py",
+        "penalties/regulariser.py",
         "plain L1 forgives 1e-4",
         "np.all(np.abs(v) <= self.a)",
         "np.all(np.abs(v) <= 1.0001 * self.a)",
@@ -253,30 +253,36 @@ MUTANTS = [
         only="l1_bounds",
     ),
     Mutant(
-        "regulariser.py",
+        "penalties/regulariser.py",
         "excess forgives",
         "bound / self.a, 0.0)",
         "bound / self.a / 1.001, 0.0)",
         "test_regulariser.py",
     ),
     Mutant(
-        "regulariser.py",
+        "penalties/regulariser.py",
         "excess by a rounding",
         "math.nextafter(1.0, 2.0)",
         "1.0",
         "test_own_regulariser.py",
     ),
     Mutant(
-        "regulariser.py",
+        "penalties/regulariser.py",
         "own parts need not agree",
         "agree = abs(math.fsum(parts)) <= _AGREE * scale",
         "agree = True",
         "test_own_regulariser.py",
     ),
-    Mutant("regulariser.py", "overrides are ignored", "        refuse_ignored(penalty)\n", "", OWN),
+    Mutant(
+        "penalties/regulariser.py",
+        "overrides are ignored",
+        "        refuse_ignored(penalty)\n",
+        "",
+        OWN,
+    ),
     # ---- the intercept ------------------------------------------------------------------------
     Mutant(
-        "intercept.py",
+        "problems/intercept.py",
         "balance to 1e-9",
         "room = 64 *",
         "room = 6.4e7 *",
@@ -284,7 +290,7 @@ MUTANTS = [
         only="balance_of_an_intercept",
     ),
     Mutant(
-        "intercept.py",
+        "problems/intercept.py",
         "one round of balance",
         "for _ in range(3):",
         "for _ in range(1):",
@@ -292,14 +298,14 @@ MUTANTS = [
         only="million_entries",
     ),
     Mutant(
-        "intercept.py",
+        "problems/intercept.py",
         "no clip after balance",
         "x = loss.clip(x, weights)  # a rounding may be outside",
         "pass",
         "test_intercept.py",
     ),
     Mutant(
-        "intercept.py",
+        "problems/intercept.py",
         "an end of the interval of b",
         "return 0.5 * (float(below.max()) + float(above.min()))",
         "return float(below.max())",
@@ -307,7 +313,7 @@ MUTANTS = [
         only="middle",
     ),
     Mutant(
-        "intercept.py",
+        "problems/intercept.py",
         "an end of the interval of b, of lines",
         "return 0.5 * float(ordered[first] + ordered[last])",
         "return float(ordered[first])",
@@ -315,7 +321,7 @@ MUTANTS = [
         only="middle",
     ),
     Mutant(
-        "erm.py",
+        "problems/erm.py",
         "D without the balance",
         "if self.intercept and self._imbalance(x) > 1:",
         "if False:",
@@ -323,7 +329,7 @@ MUTANTS = [
         only="balance_of_an_intercept",
     ),
     Mutant(
-        "erm.py",
+        "problems/erm.py",
         "tiny rows keep their norms",
         "np.where(norms < least, 0.0, norms)",
         "norms",

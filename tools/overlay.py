@@ -18,7 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-KERNELS = sorted(path.stem for path in (ROOT / "src" / "apcg" / "_kernels").glob("*.pyx"))
+_SOURCE = ROOT / "src" / "apcg" / "_kernels"
+#: "dual/one_output": a room and a name in it
+KERNELS = sorted(str(p.relative_to(_SOURCE).with_suffix("")) for p in _SOURCE.rglob("*.pyx"))
 _CYTHON = ["-3", "-Xboundscheck=False", "-Xwraparound=False", "-Xcdivision=True",
            "-Xinitializedcheck=False"]  # fmt: skip
 _PLAIN = ["-O1", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
@@ -28,7 +30,7 @@ import sys
 folder = sys.argv.pop(1)
 sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
 sys.path.insert(0, folder)
-import apcg, apcg.erm, apcg._kernels.losses as kernel
+import apcg, apcg.erm, apcg._kernels.losses.scalar as kernel
 assert apcg.__file__.startswith(folder), apcg.__file__
 assert kernel.__file__.startswith(folder), kernel.__file__
 import pytest
@@ -42,22 +44,24 @@ def copy(folder: Path, *, kernels: bool = True) -> Path:
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "src" / "apcg", package, ignore=ignore)
     for name in KERNELS if kernels else ():
-        spec = find_spec(f"apcg._kernels.{name}")
+        spec = find_spec("apcg._kernels." + name.replace("/", "."))
         assert spec is not None
-        shutil.copy(str(spec.origin), package / "_kernels")
+        shutil.copy(str(spec.origin), (package / "_kernels" / name).parent)
     return package
 
 
 def build(package: Path, name: str, flags: tuple[str, ...] = ()) -> None:
     """Compile one kernel of the copy, in its place."""
-    folder = package / "_kernels"
+    kernels, source = package / "_kernels", package / "_kernels" / f"{name}.pyx"
+    rooms = [f"-I{room}" for room in sorted(kernels.iterdir()) if room.is_dir()]
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     include = sysconfig.get_path("include")
-    cython = [sys.executable, "-m", "cython", *_CYTHON, f"{name}.pyx"]
-    subprocess.run(cython, cwd=folder, check=True, capture_output=True)
-    compile_ = ["cc", "-shared", "-fPIC", "-w", *_PLAIN, *flags, f"-I{include}", "-I.",
-                f"{name}.c", "-o", f"{name}{suffix}", "-lm"]  # fmt: skip
-    subprocess.run(compile_, cwd=folder, check=True)
+    cython = [sys.executable, "-m", "cython", *_CYTHON, str(source)]
+    subprocess.run(cython, cwd=package.parent, check=True, capture_output=True)
+    compile_ = ["cc", "-shared", "-fPIC", "-w", *_PLAIN, *flags, f"-I{include}", *rooms,
+                str(source.with_suffix(".c")), "-o", str(kernels / f"{name}{suffix}"),
+                "-lm"]  # fmt: skip
+    subprocess.run(compile_, check=True)
 
 
 def pytest(

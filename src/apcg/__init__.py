@@ -7,30 +7,30 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:
     from . import datasets, functions, losses, penalties, theory
-    from ._minimize import minimize
-    from ._path import path
-    from ._solve import solve
-    from .erm import ERM
+    from .certify.result import Result, Solution, Status, Trace
     from .estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
-    from .result import Result, Solution, Status, Trace
+    from .problems.erm import ERM
+    from .run.minimize import minimize
+    from .run.path import path
+    from .run.solve import solve
 
 __version__ = _version("apcg")
 
 #: Where each name is. It is imported when it is asked for: the command can then be interrupted
 #: while NumPy, SciPy and scikit-learn load, and nobody waits for what is not used.
 _HOME = {
-    "ERM": "erm",
+    "ERM": "problems.erm",
     "APCGClassifier": "estimators",
     "APCGClassifierCV": "estimators",
     "APCGRegressor": "estimators",
     "APCGRegressorCV": "estimators",
-    "Result": "result",
-    "Solution": "result",
-    "Status": "result",
-    "Trace": "result",
-    "minimize": "_minimize",
-    "path": "_path",
-    "solve": "_solve",
+    "Result": "certify.result",
+    "Solution": "certify.result",
+    "Status": "certify.result",
+    "Trace": "certify.result",
+    "minimize": "run.minimize",
+    "path": "run.path",
+    "solve": "run.solve",
 }
 _MODULES = ("datasets", "functions", "losses", "penalties", "theory")
 

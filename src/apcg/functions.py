@@ -18,15 +18,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _validation as validate
-from ._compile import Function, pointer
-from ._kernels.terms import Outer
-from ._own import refuse_overrides
-from ._types import Block, Blocks, MatrixLike
-from ._validation import Index, Vector
-from .checks import Report, function_report
+from ._base import validation as validate
+from ._base.checks import Report, function_report
+from ._base.compile import Function, pointer
+from ._base.own import refuse_overrides
+from ._base.spectra import (
+    check_minors,
+    check_semidefinite,
+    largest_eigenvalue,
+    squared_spectral_norm,
+)
+from ._base.types import Block, Blocks, MatrixLike
+from ._base.validation import Index, Vector
+from ._kernels.losses.terms import Outer
 from .data import LinearMap, by_coordinate, by_row
-from .spectra import check_minors, check_semidefinite, largest_eigenvalue, squared_spectral_norm
 
 __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic", "check"]
 
@@ -54,7 +59,7 @@ def check(
     >>> bool(functions.check(functions.LeastSquares(np.eye(3), np.ones(3))))
     True
     """
-    from .problem import Composite
+    from .problems.composite import Composite
 
     N = getattr(f, "n_coordinates", None)
     if x is not None:

@@ -19,10 +19,10 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from . import losses
-from ._archive import BROKEN, Archive, is_zip
-from ._files import replacing
-from ._types import Array, Stored
-from ._validation import Index, Vector
+from ._base.archive import BROKEN, Archive, is_zip
+from ._base.files import replacing
+from ._base.types import Array, Stored
+from ._base.validation import Index, Vector
 from .data import check_sparse
 from .datasets import DataError
 

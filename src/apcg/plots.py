@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Required, TypedDict
 
 import numpy as np
 
-from ._types import Array
-from ._validation import Vector
-from .result import Trace
+from ._base.types import Array
+from ._base.validation import Vector
+from .certify.result import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

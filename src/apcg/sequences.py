@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._kernels.sequence import coefficients
-from ._validation import Vector, number
+from ._base.validation import Vector, number
+from ._kernels.common.sequence import coefficients
 
 
 def largest_gamma0(n: int, mu: float) -> float:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._validation import choice, number
+from ._base.validation import choice, number
 from .sequences import Sequence, largest_gamma0
 
 __all__ = [

@@ -10,10 +10,12 @@ from typing import TypedDict, TypeVar
 import click
 import numpy as np
 
-from .. import _files, losses, model, regulariser
-from .._types import Array
+from .. import losses, model
+from .._base import files
+from .._base.types import Array
 from ..datasets import Dataset
-from ..erm import ERM
+from ..penalties import regulariser
+from ..problems.erm import ERM
 
 LOSSES = losses.names(margin=True) + losses.names_of_classes() + losses.names(margin=False)
 PENALTIES = regulariser.NAMES
@@ -37,7 +39,7 @@ class Origin(TypedDict):
 
 def on_terminal() -> int:
     """`verbose` of `solve`: 1 where somebody watches, else 0, for what is piped holds no news."""
-    return int(_files.on_terminal())
+    return int(files.on_terminal())
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from .. import _files, datasets, plots, theory
+from .. import datasets, plots, theory
+from .._base import files
+from ..certify.result import Solution
 from ..datasets import DataError, Dataset
-from ..erm import ERM
 from ..experiments import comparison
 from ..methods import registry
-from ..result import Solution
+from ..problems.erm import ERM
 from . import common
 
 
@@ -146,4 +147,4 @@ def _draw(
         return []
     out.mkdir(parents=True, exist_ok=True)
     stem = "stdin" if data.name == "-" else Path(data.name).name
-    return [str(path) for path in _files.save_figure(figure, out / f"{stem}-convergence")]
+    return [str(path) for path in files.save_figure(figure, out / f"{stem}-convergence")]

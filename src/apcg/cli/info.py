@@ -9,14 +9,14 @@ import click
 import numpy as np
 
 from .. import datasets, plots, theory
+from ..certify.points import Start
 from ..data import by_row
 from ..datasets import DataError, Dataset
-from ..erm import ERM
 from ..methods.base import Target, unmet
-from ..methods.blocks_plan import DUAL_BLOCKS
-from ..methods.plan import Auto
-from ..methods.watch import Watch
-from ..points import Start
+from ..methods.plan.many_outputs import DUAL_BLOCKS
+from ..methods.plan.plan import Auto
+from ..methods.plan.watch import Watch
+from ..problems.erm import ERM
 from . import common
 
 METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from .. import datasets
-from .._types import Array
+from .._base.types import Array
 from ..model import LinearModel
 from . import common
 

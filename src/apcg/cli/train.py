@@ -10,11 +10,11 @@ import click
 import numpy as np
 
 from .. import datasets
-from .._solve import solve
+from ..certify.result import Solution
 from ..datasets import DataError, Dataset
 from ..methods import registry
 from ..model import LinearModel
-from ..result import Solution
+from ..run.solve import solve
 from . import common
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import matrix
-from .._validation import check_finite, check_real, is_sparse, to_array
+from .._base.validation import check_finite, check_real, is_sparse, to_array
+from .._kernels.data import matrix
 from .linear_map import Arrays, Dense, Sparse, Stored
 
 

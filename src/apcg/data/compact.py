@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import many
-from .._validation import Index, Matrix, Vector
+from .._base.validation import Index, Matrix, Vector
+from .._kernels.data import products_k
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -48,8 +48,8 @@ class Compact:
         """With `alone`, features of one row are set apart; else only those of none are left out."""
         data, indices, indptr = arrays
         counts, place, order = np.zeros(d, np.int32), np.empty(d, np.int32), np.empty(d, np.intp)
-        many.count_features(indices, counts)
-        m = many.place_features(counts, 2 if alone else 1, place, order)
+        products_k.count_features(indices, counts)
+        m = products_k.place_features(counts, 2 if alone else 1, place, order)
         number = int(np.count_nonzero(counts == 1)) if alone else 0
 
         def room(size: int) -> Arrays:
@@ -58,7 +58,7 @@ class Compact:
         shared, own = room(data.size - number), room(number)
         squares, far = np.empty(indptr.size - 1), np.empty(indptr.size - 1, np.int32)
         longest = room(int(np.diff(indptr).max(initial=0)))[:2]
-        many.split_features(
+        products_k.split_features(
             data, indices, indptr, place, NEAR, *shared, far, *own, squares, *longest
         )
         return cls(shared, order[:m], far, own, squares, d)
@@ -66,5 +66,5 @@ class Compact:
     def expand(self, rows: Matrix, x: Matrix) -> Matrix:
         """The sum of A_i x_i', given that of the shared features; rows may have pads."""
         out = np.zeros((self.d, x.shape[1]))
-        many.spread_features(rows, self.order, *self.own, x, out)
+        products_k.spread_features(rows, self.order, *self.own, x, out)
         return out

@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._kernels import matrix
-from .._validation import Index, Matrix, Vector, check_length, is_sparse
+from .._base.validation import Index, Matrix, Vector, check_length, is_sparse
+from .._kernels.data import matrix
 from . import many
 from .compact import Compact
 from .packed import Packed

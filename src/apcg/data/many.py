@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import many
-from .._validation import Matrix
+from .._base.validation import Matrix
+from .._kernels.data import products_k
 
 
 def padded(K: int) -> int:
@@ -36,7 +36,7 @@ def dot(arrays: Any, x: Matrix, n_rows: int) -> Matrix:
     K, size = x.shape[1], padded(x.shape[1])
     out = np.zeros((n_rows, size))
     data, indices, indptr = arrays
-    many.dot(data, indices, indptr, with_pads(x, size), out)
+    products_k.dot(data, indices, indptr, with_pads(x, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])
 
 
@@ -45,5 +45,5 @@ def tdot(arrays: Any, r: Matrix, n_coordinates: int) -> Matrix:
     K, size = r.shape[1], padded(r.shape[1])
     out = np.empty((n_coordinates, size))
     data, indices, indptr = arrays
-    many.tdot(data, indices, indptr, with_pads(r, size), out)
+    products_k.tdot(data, indices, indptr, with_pads(r, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])

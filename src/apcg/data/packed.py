@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import columns
-from .._validation import Vector
+from .._base.validation import Vector
+from .._kernels.sparse import columns
 
 _NONE = np.empty(0, np.int64)
 _EMPTY = np.empty(0)

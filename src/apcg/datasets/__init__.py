@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from .._archive import BROKEN, Archive, is_zip
-from .._types import Array, Stored
-from .._validation import integer
+from .._base.archive import BROKEN, Archive, is_zip
+from .._base.types import Array, Stored
+from .._base.validation import integer
 from ..data import check_sparse
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder

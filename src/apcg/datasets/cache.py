@@ -19,8 +19,8 @@ from typing import TypedDict, TypeVar
 
 import numpy as np
 
-from .._archive import BROKEN
-from .._types import Array
+from .._base.archive import BROKEN
+from .._base.types import Array
 
 FORMAT = 1
 HEADER = "header.json"

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _validation as validate
-from .._types import Array, Seed, Stored
-from .._validation import Index, Mask, Vector
+from .._base import validation as validate
+from .._base.types import Array, Seed, Stored
+from .._base.validation import Index, Mask, Vector
 
 #: X and y.
 Labelled: TypeAlias = tuple[Stored, Vector]

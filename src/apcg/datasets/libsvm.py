@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .._archive import FREE, RATIO
-from .._types import Array
+from .._base.archive import FREE, RATIO
+from .._base.types import Array
 from .errors import DataError
 
 #: Bytes of text that are parsed at a time.

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._files import on_terminal
+from .._base.files import on_terminal
 from . import cache
 from .errors import DataError
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Matrix, Vector
-from ..erm import ERM
-from ..erm_outputs import Outputs
+from .._base.validation import Matrix, Vector
+from ..certify.points import Start
 from ..methods.base import Budget, Target, unmet
-from ..methods.blocks import BlockRun
-from ..methods.blocks_plan import BlockSDCA
-from ..methods.blocks_setup import DEFAULTS, Setup
-from ..points import Start
+from ..methods.dual.many_outputs import BlockRun
+from ..methods.dual.many_outputs_setup import DEFAULTS, Setup
+from ..methods.plan.many_outputs import BlockSDCA
+from ..problems.erm import ERM
+from ..problems.outputs import Outputs
 
 #: The relative gaps of the race between alphas: all of them to the first, then those that may still
 #: be the best (digits: the scores of the folds are those of LogisticRegressionCV to 0.003, and the

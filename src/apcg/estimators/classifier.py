@@ -14,13 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import _validation as check
 from .. import losses
-from .._types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
-from .._validation import Index, Vector
+from .._base import validation as check
+from .._base.types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
+from .._base.validation import Index, Vector
 from ..data import check_sparse
-from ..erm import ERM
 from ..penalties import Penalty
+from ..problems.erm import ERM
 from .linear import FLOATS, Linear, Plan, checked_weights, find_loss
 from .progress import Task, with_callbacks
 

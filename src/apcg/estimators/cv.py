@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import losses
-from .._types import Array, ClassWeights, MatrixLike, Seed
-from .._validation import Index
+from .._base.types import Array, ClassWeights, MatrixLike, Seed
+from .._base.validation import Index
 from ..penalties import Penalty
 from .classifier import Classifier
 from .progress import with_callbacks

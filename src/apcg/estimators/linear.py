@@ -16,15 +16,15 @@ from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
-from .. import _validation as check
 from .. import losses
-from .._solve import solve
-from .._validation import Vector
-from ..erm import ERM
-from ..methods import side_by_side
+from .._base import validation as check
+from .._base.validation import Vector
+from ..certify.points import Start
+from ..certify.result import Solution
 from ..methods.base import SEPARABLE, SMOOTH_FORM
-from ..points import Start
-from ..result import Solution
+from ..methods.reductions import together
+from ..problems.erm import ERM
+from ..run.solve import solve
 from .progress import CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)
@@ -114,12 +114,12 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
         solve_each = _solve
         if self._may_share(starts, task):
-            if side_by_side.patience(plan.problems) > 0:
-                together = side_by_side.sweep(plan.problems, self.tol, options["max_epochs"], rng)
-                solve_each = partial(_go_on, together)
+            if together.patience(plan.problems) > 0:
+                shared = together.sweep(plan.problems, self.tol, options["max_epochs"], rng)
+                solve_each = partial(_go_on, shared)
                 starts = range(len(plan.problems))
             else:
-                starts = side_by_side.first_steps(plan.problems) or starts
+                starts = together.first_steps(plan.problems) or starts
         calls = [
             partial(solve_each, p, start, seed, t, None, options)
             for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
@@ -210,7 +210,7 @@ def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
 
 
 def _go_on(
-    together: side_by_side.Together,
+    together: together.Together,
     problem: ERM,
     k: int,
     seed: Any,

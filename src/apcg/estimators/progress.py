@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from .._types import MatrixLike, Stored
-from .._validation import Vector
+from .._base.types import MatrixLike, Stored
+from .._base.validation import Vector
 
 __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
 

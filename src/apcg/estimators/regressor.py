@@ -12,11 +12,11 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
-from .._types import Answer, Array, MatrixLike, Seed, Stored
-from .._validation import Vector
+from .._base.types import Answer, Array, MatrixLike, Seed, Stored
+from .._base.validation import Vector
 from ..data import check_sparse
-from ..erm import ERM
 from ..penalties import Penalty
+from ..problems.erm import ERM
 from .linear import FLOATS, Linear, Plan, checked_weights, find_loss
 from .progress import Task, with_callbacks
 

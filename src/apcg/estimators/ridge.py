@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Matrix, Vector
-from ..erm import ERM
+from .._base.validation import Matrix, Vector
 from ..losses import Squared
-from ..methods.rows import Rows, moments
+from ..problems.erm import ERM
+from ..problems.objective import Rows, moments
 
 #: Of more features the decomposition takes longer than a few steps for each alpha.
 WIDEST = 500

@@ -33,13 +33,13 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from .. import _validation as check
-from .._solve import solve
-from .._validation import Vector
-from ..erm import ERM
-from ..methods.rows import Rows
-from ..points import Start
-from ..result import Solution
+from .._base import validation as check
+from .._base.validation import Vector
+from ..certify.points import Start
+from ..certify.result import Solution
+from ..problems.erm import ERM
+from ..problems.objective import Rows
+from ..run.solve import solve
 from . import by_sweeps, ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
 from .progress import Task

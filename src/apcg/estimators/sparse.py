@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._validation import Matrix, Vector
-from ..budget import Budget
-from ..erm import ERM
+from .._base.budget import Budget
+from .._base.validation import Matrix, Vector
+from ..certify.points import Start
 from ..methods.base import Target, unmet
-from ..methods.working_set import SparseRun, WorkingSet, stretches, whole
-from ..points import Start
+from ..methods.sparse import SparseRun, WorkingSet
+from ..methods.sparse.dense import path_dense, path_one_gram
+from ..problems.erm import ERM
 
 #: w (a row each) and b for the alphas, and the passes that each took; None where one did not end
 Optima = tuple[Matrix, Vector, Vector] | None
@@ -32,11 +33,11 @@ def applies(problems: Sequence[ERM]) -> bool:
 
 def optima(problem: ERM, grid: Vector, tol: float, passes: int, rng: np.random.Generator) -> Optima:
     """The answers for all alphas, to a relative gap of tol."""
-    if whole.fits(problem):
-        all_at_once = whole.optima(problem, grid, tol)
+    if path_one_gram.fits(problem):
+        all_at_once = path_one_gram.optima(problem, grid, tol)
         return None if all_at_once is None else (*all_at_once, np.ones(grid.size))
     W, b, spent = np.empty((grid.size, problem.d)), np.empty(grid.size), np.zeros(grid.size)
-    for k, found in stretches.answers(problem, grid, tol):
+    for k, found in path_dense.answers(problem, grid, tol):
         W[k], b[k], spent[k] = found.w, found.b, 1
     if spent.all():
         return W, b, spent

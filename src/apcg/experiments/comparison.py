@@ -7,10 +7,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from .._solve import solve
-from ..erm import ERM
+from ..certify.result import Solution
 from ..methods.base import SMOOTH_FORM
-from ..result import Solution
+from ..problems.erm import ERM
+from ..run.solve import solve
 
 #: Relative duality gaps whose passes are reported.
 GAPS = (1e-3, 1e-6, 1e-9)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import datasets, model
-from .._solve import solve
-from .._types import Array
+from .._base.types import Array
+from ..certify.result import Trace
 from ..datasets import Dataset
-from ..erm import ERM
-from ..result import Trace
+from ..problems.erm import ERM
+from ..run.solve import solve
 from . import comparison
 
 DATA = ("rcv1", "covtype", "news20")

@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 
 from .. import __version__, plots
-from .._files import save_figure, write_text
+from .._base.files import save_figure, write_text
 from ..datasets import Dataset
 from .paper import LONGER, METHODS, OTHERS, TABLE_1, TOL, Cell
 

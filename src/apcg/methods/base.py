@@ -24,10 +24,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from .._validation import Vector
-from ..budget import Budget, Work
-from ..erm import ERM
-from ..points import Certificate, Point, Start
+from .._base.budget import Budget, Work
+from .._base.validation import Vector
+from ..certify.points import Certificate, Point, Start
+from ..problems.erm import ERM
 
 __all__ = [
     "QUADRATIC_PENALTY",

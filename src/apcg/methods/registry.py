@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._validation import choice
-from ..erm import ERM
-from .accelerated_sdca import AcceleratedDualAscent
-from .adaptive import AdaptiveMethod
-from .afg import AFGMethod
-from .apcg import Algorithm5
+from .._base.validation import choice
+from ..problems.erm import ERM
 from .base import Method, Need, unmet
-from .blocks_plan import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
-from .group_set import GroupSet
-from .interior import Interior
-from .interior_l1 import InteriorL1
-from .lean import Lean
-from .newton import Newton
-from .one_by_one import OneByOne
-from .plan import Auto
-from .sag import StochasticAverageGradient
-from .sdca import DualAscent
-from .smoothing import Smoothing
-from .softmax_set.method import ClassSet, OutputsGroupSet
-from .span import Span
-from .svrg import ProxSVRG
-from .working_set import WorkingSet
+from .dual.one_output import Lean
+from .interior.interior import Interior
+from .interior.interior_l1 import InteriorL1
+from .literature.accelerated_sdca import AcceleratedDualAscent
+from .literature.sag import StochasticAverageGradient
+from .literature.svrg import ProxSVRG
+from .newton.newton import Newton
+from .paper.adaptive import AdaptiveMethod
+from .paper.afg import AFGMethod
+from .paper.apcg import Algorithm5
+from .paper.sdca import DualAscent
+from .plan.many_outputs import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
+from .plan.plan import Auto
+from .reductions.per_output import OneByOne
+from .reductions.row_space import Span
+from .reductions.smoothing import Smoothing
+from .sparse import WorkingSet
+from .sparse.groups.method import GroupSet
+from .sparse.softmax.method import ClassSet, OutputsGroupSet
 
 _METHODS: dict[str, Method] = {}
 #: those for problems with K > 1 outputs

@@ -1,0 +1,1 @@
+"""What every room uses: types, validation, files, checks of a user's own pieces."""

@@ -1,0 +1,44 @@
+"""Sample weights s_i: rescaled once, and divided by safely where some are zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import validation as check
+from .validation import Vector
+
+#: The least positive weight, relative to the largest: n/s_i and its squares stay finite.
+LEAST = 1e-150
+
+
+def normalised(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
+    """The weights rescaled to sum to n, and n, the number of samples of positive weight.
+
+    Without weights they are the array [1.0], which broadcasts.
+    """
+    if sample_weight is None:
+        return np.ones(1), n_samples
+    weights = check.vector(sample_weight, n_samples, "sample_weight", each="row of X")
+    if weights.min() < 0:
+        raise ValueError(
+            f"sample_weight must not be negative, got {weights.min():g} at {int(weights.argmin())}."
+        )
+    if weights.max() == 0:
+        raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
+    weights = weights / weights.max()  # only ratios matter; the sum cannot overflow now
+    n = int(np.count_nonzero(weights))
+    if np.count_nonzero(weights > LEAST) < n:
+        small = float(np.min(weights, where=weights > 0, initial=1.0))
+        raise ValueError(
+            f"sample_weight has a positive entry that is {small:.1e} of the largest; no sum of the "
+            f"samples can show it. Give 0 for weights below {LEAST:g} of the largest."
+        )
+    weights *= n / weights.sum()
+    return weights, n
+
+
+def divisor(weights: Vector) -> Vector:
+    """The weights to divide x by: 1 in the place of 0, because x_i is 0 where s_i is."""
+    return weights if weights.all() else np.where(weights > 0, weights, 1.0)

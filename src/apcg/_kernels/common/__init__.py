@@ -1,0 +1,1 @@
+"""Types, vectors and sums that the kernels share."""

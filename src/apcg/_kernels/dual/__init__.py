@@ -1,0 +1,1 @@
+"""Sweeps over the samples, in the dual."""

@@ -1,0 +1,1 @@
+"""The losses and penalties, one value at a time."""

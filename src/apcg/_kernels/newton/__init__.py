@@ -1,0 +1,1 @@
+"""Values, slopes and curvatures of the losses, and sums of them."""

@@ -1,0 +1,1 @@
+"""Steps of the paper's methods and of those of other papers."""

@@ -1,0 +1,1 @@
+"""Sweeps over columns, dense, sparse and in groups."""

@@ -1,0 +1,254 @@
+"""Sparse columns, packed: entries of a row number and a value side by side, in float or double.
+
+`wide` says that the values are double. A packed matrix is an array of bytes with the place where
+each column starts. Sums are double.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t
+
+from ..losses.penalty cimport apcg_penalty, penalty
+from ..common.types cimport index_t, value_t
+
+cdef extern from "columns.h" nogil:
+    ctypedef struct apcg_narrow:
+        int32_t row
+        float x
+    ctypedef struct apcg_wide:
+        int32_t row
+        double x
+    ctypedef struct apcg_set:
+        const int64_t *start
+        const int64_t *ids
+        const double *squares
+        const double *mean
+        const double *e
+        Py_ssize_t rows
+    void APCG_FETCH_FOR_WRITE(const void *address)
+    void apcg_products_n(const apcg_narrow *a, const int64_t *start, const int64_t *list,
+                         Py_ssize_t count, const double *u, double *out)
+    void apcg_products_w(const apcg_wide *a, const int64_t *start, const int64_t *list,
+                         Py_ssize_t count, const double *u, double *out)
+    void apcg_times_n(const apcg_narrow *a, const apcg_set *s, const double *v, Py_ssize_t count,
+                      double *u)
+    void apcg_times_w(const apcg_wide *a, const apcg_set *s, const double *v, Py_ssize_t count,
+                      double *u)
+    Py_ssize_t apcg_sweep_n(const apcg_narrow *a, const apcg_set *s, int64_t *list,
+                            Py_ssize_t count, double *v, double *r, double *sigma,
+                            const apcg_penalty *p, double *worst)
+    Py_ssize_t apcg_sweep_w(const apcg_wide *a, const apcg_set *s, int64_t *list,
+                            Py_ssize_t count, double *v, double *r, double *sigma,
+                            const apcg_penalty *p, double *worst)
+    Py_ssize_t apcg_gradients_n(const apcg_narrow *a, const apcg_set *s, const int64_t *S,
+                                Py_ssize_t count, const apcg_penalty *p, const double *v,
+                                double *r, double *q, double *step, double *work,
+                                Py_ssize_t most, double share, double least,
+                                double *remains)
+    Py_ssize_t apcg_gradients_w(const apcg_wide *a, const apcg_set *s, const int64_t *S,
+                                Py_ssize_t count, const apcg_penalty *p, const double *v,
+                                double *r, double *q, double *step, double *work,
+                                Py_ssize_t most, double share, double least,
+                                double *remains)
+    void apcg_scaled_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
+                       Py_ssize_t count, const double *root, apcg_narrow *out, int64_t *starts,
+                       double *squares, double *product)
+    void apcg_scaled_w(const apcg_wide *a, const int64_t *start, const int64_t *ids,
+                       Py_ssize_t count, const double *root, apcg_wide *out, int64_t *starts,
+                       double *squares, double *product)
+
+
+def entry_size(bint wide):
+    """The bytes of an entry."""
+    return sizeof(apcg_wide) if wide else sizeof(apcg_narrow)
+
+
+def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+         bint wide, unsigned char[::1] out, int64_t[::1] start, int64_t[::1] place,
+         double[::1] squares, double[::1] most):
+    """CSR rows to packed columns, with the square of each and its greatest |x|.
+
+    `start` has an entry more than there are columns, and `place` as many.
+    """
+    cdef Py_ssize_t i, k, size = data.shape[0], d = squares.shape[0], n = indptr.shape[0] - 1
+    cdef int64_t at, total = 0
+    cdef apcg_narrow *narrow = <apcg_narrow *> &out[0] if size else NULL
+    cdef apcg_wide *broad = <apcg_wide *> &out[0] if size else NULL
+    cdef double x
+    with nogil:
+        for k in range(d):
+            place[k] = 0
+            squares[k] = most[k] = 0.0
+        for k in range(size):
+            place[indices[k]] += 1
+        for k in range(d):
+            start[k] = total
+            total += place[k]
+            place[k] = start[k]
+        start[d] = total
+        for i in range(n):
+            for k in range(indptr[i], indptr[i + 1]):
+                if k + 24 < size:
+                    if wide:
+                        APCG_FETCH_FOR_WRITE(broad + place[indices[k + 24]])
+                    else:
+                        APCG_FETCH_FOR_WRITE(narrow + place[indices[k + 24]])
+                at = place[indices[k]]
+                place[indices[k]] = at + 1
+                if wide:
+                    broad[at].row, broad[at].x = i, data[k]
+                else:
+                    narrow[at].row, narrow[at].x = i, <float> data[k]
+        for k in range(d):
+            for i in range(start[k], start[k + 1]):
+                x = broad[i].x if wide else narrow[i].x
+                squares[k] += x * x
+                most[k] = fabs(x) if fabs(x) > most[k] else most[k]
+
+
+def products(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+             const int64_t[::1] columns, const double[::1] u, double[::1] out):
+    """out_j = <A_j, u> for the columns listed, or for all if the list is empty"""
+    cdef const int64_t *some = &columns[0] if columns.shape[0] else NULL
+    cdef Py_ssize_t count = columns.shape[0] if columns.shape[0] else start.shape[0] - 1
+    if entries.shape[0] == 0:
+        return
+    with nogil:
+        if wide:
+            apcg_products_w(<const apcg_wide *> &entries[0], &start[0], some, count, &u[0], &out[0])
+        else:
+            apcg_products_n(<const apcg_narrow *> &entries[0], &start[0], some, count, &u[0],
+                            &out[0])
+
+
+def scaled(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+           const int64_t[::1] ids, const double[::1] root, unsigned char[::1] out,
+           int64_t[::1] starts, double[::1] squares, double[::1] product):
+    """The columns `ids` times root, row by row; their squares, and their products with root"""
+    if entries.shape[0] == 0 or ids.shape[0] == 0:
+        return
+    with nogil:
+        if wide:
+            apcg_scaled_w(<const apcg_wide *> &entries[0], &start[0], &ids[0], ids.shape[0],
+                          &root[0], <apcg_wide *> &out[0], &starts[0], &squares[0], &product[0])
+        else:
+            apcg_scaled_n(<const apcg_narrow *> &entries[0], &start[0], &ids[0], ids.shape[0],
+                          &root[0], <apcg_narrow *> &out[0], &starts[0], &squares[0], &product[0])
+
+
+def gram_rows(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+              const int64_t[::1] place, Py_ssize_t first, const double[::1] bend,
+              int64_t[::1] positions, double[::1] values, double[:, ::1] out):
+    """out_kl = sum_i bend_i A_ik A_il over the rows of a CSR matrix, for some columns k and l.
+
+    A column is at the position `place` says, if that is not negative; k are those from `first` on.
+    bend has an entry for each row; `positions` and `values` have room for each column.
+    """
+    cdef Py_ssize_t i, t, s, count, fresh, size = out.shape[1], n = indptr.shape[0] - 1
+    cdef int64_t l
+    cdef double x
+    cdef double *to
+    out[:, :] = 0.0
+    if out.shape[0] == 0 or size == 0:
+        return
+    with nogil:
+        for i in range(n):
+            count, fresh = 0, size  # new ones are kept at the other end
+            for t in range(indptr[i], indptr[i + 1]):
+                l = place[indices[t]]
+                if l < 0:
+                    continue
+                if l < first:
+                    positions[count], values[count] = l, data[t]
+                    count += 1
+                else:
+                    fresh -= 1
+                    positions[fresh], values[fresh] = l, data[t]
+            for s in range(fresh, size):
+                x = bend[i] * values[s]
+                to = &out[positions[s] - first, 0]
+                for t in range(count):
+                    to[positions[t]] += x * values[t]
+                for t in range(fresh, size):
+                    to[positions[t]] += x * values[t]
+
+
+cdef class Set:
+    """Columns of a least squares problem: those that `ids` says, by position.
+
+    squares  |A_j|^2, of the centred column with an intercept
+    mean     <e, A_j> with an intercept, where e is a unit vector; empty without one
+    """
+
+    cdef const unsigned char[::1] _entries
+    cdef const int64_t[::1] _start, _ids
+    cdef const double[::1] _squares, _mean, _e
+    cdef bint _wide
+    cdef apcg_set _set
+
+    def __init__(self, const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+                 const int64_t[::1] ids, const double[::1] squares, const double[::1] mean,
+                 const double[::1] e, Py_ssize_t rows):
+        self._entries, self._wide, self._start, self._ids = entries, wide, start, ids
+        self._squares, self._mean, self._e = squares, mean, e
+        self._set = apcg_set(&start[0], &ids[0], &squares[0], NULL, NULL, rows)
+        if mean.shape[0]:
+            self._set.mean, self._set.e = &mean[0], &e[0]
+
+    def times(self, const double[::1] v, double[::1] u):
+        """u += sum_j v_j A_j, of the columns as they are stored"""
+        with nogil:
+            if self._wide:
+                apcg_times_w(<const apcg_wide *> &self._entries[0], &self._set, &v[0], v.shape[0],
+                             &u[0])
+            else:
+                apcg_times_n(<const apcg_narrow *> &self._entries[0], &self._set, &v[0],
+                             v.shape[0], &u[0])
+
+    def sweep(self, int64_t[::1] positions, double[::1] v, double[::1] r, double sigma,
+              const double[::1] a, const double[::1] b, const double[::1] lower,
+              const double[::1] upper):
+        """A step on each position: the greatest violation, how many are kept, and sigma.
+
+        Those that are not zero, or moved, are then the first ones of `positions`. r -= A move, up to
+        sigma e.
+        """
+        cdef apcg_penalty p = penalty(a, b, lower, upper)
+        cdef double worst = 0.0
+        cdef Py_ssize_t kept
+        if positions.shape[0] == 0:
+            return 0.0, 0, sigma
+        with nogil:
+            if self._wide:
+                kept = apcg_sweep_w(<const apcg_wide *> &self._entries[0], &self._set,
+                                    &positions[0], positions.shape[0], &v[0], &r[0], &sigma, &p,
+                                    &worst)
+            else:
+                kept = apcg_sweep_n(<const apcg_narrow *> &self._entries[0], &self._set,
+                                    &positions[0], positions.shape[0], &v[0], &r[0], &sigma, &p,
+                                    &worst)
+        return worst, kept, sigma
+
+    def gradients(self, const int64_t[::1] support, const double[::1] v, double[::1] r,
+                  double[::1] q, double[::1] step, double[:, ::1] work, const double[::1] a,
+                  const double[::1] b, const double[::1] lower, const double[::1] upper,
+                  Py_ssize_t most, double share, double least):
+        """`step` by conjugate gradients on the support, with r -= A step: how many, and what is left.
+
+        `most` at most, or until `share` of the residual is left, or none of it is above `least`; q
+        and the 3 vectors of `work` are room to work in. r is centred, with an intercept.
+        """
+        cdef apcg_penalty p = penalty(a, b, lower, upper)
+        cdef double remains = 0.0
+        cdef Py_ssize_t done
+        if support.shape[0] == 0:
+            return 0, 0.0
+        with nogil:
+            if self._wide:
+                done = apcg_gradients_w(<const apcg_wide *> &self._entries[0], &self._set,
+                                        &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
+                                        &step[0], &work[0, 0], most, share, least, &remains)
+            else:
+                done = apcg_gradients_n(<const apcg_narrow *> &self._entries[0], &self._set,
+                                        &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
+                                        &step[0], &work[0, 0], most, share, least, &remains)
+        return done, remains

@@ -1,0 +1,118 @@
+"""Duality gaps: from a point of an ERM problem to a certificate. Knows problems, not methods."""
+
+from __future__ import annotations
+
+import math
+
+from .._base.validation import Vector
+from ..problems.erm import ERM
+from .points import Certificate, Point
+
+__all__ = ["Certificate", "certify", "certify_enough", "certify_given"]
+
+
+def certify(problem: ERM, point: Point) -> Certificate:
+    """P(w) and D(x) at a point; what is missing of w and x is made from the other.
+
+    A bare point (without sums of the method's own) gets an exact certificate. With an intercept, b
+    is the best for w; that of the point is a guess at it.
+    """
+    if point.x is None:
+        return _of_primal(problem, point)
+    if point.w is None:
+        return _of_dual(problem, point)
+    found = _of_pair(problem, point)
+    if found.dual > -math.inf:
+        return found
+    return _of_primal(problem, Point(point.w, None, point.b))  # a rounding put x outside
+
+
+def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Certificate:
+    """A certificate that will do: exact if the relative gap is at most tol, or negative.
+
+    The sums that a method keeps are good enough while a run goes on. A certificate that could end
+    it is computed from the points alone.
+    """
+    found = point if isinstance(point, Certificate) else certify(problem, point)
+    if not found.exact and found.gap <= tol * abs(found.primal):  # or negative
+        return certify(problem, point.bare())
+    return found
+
+
+def certify_given(problem: ERM, point: Point) -> Certificate:
+    """The exact certificate of a pair whose v was computed from that very x, and nothing else.
+
+    So was its z from that very w, if it is given. It spares passes over the data to a method that
+    has to make these in any case.
+    """
+    assert point.w is not None
+    assert point.x is not None
+    assert point.v is not None
+    if problem.intercept and problem._imbalance(point.x) > 1:
+        return certify(problem, point.bare())
+    z, b = _best_predictions(problem, point)
+    found = _valued(problem, point.w, point.x, b, z, point.v, True)
+    return found if found.dual > -math.inf else certify(problem, point.bare())
+
+
+def _of_primal(problem: ERM, point: Point) -> Certificate:
+    """x = -s phi'(z), scaled to be feasible."""
+    if point.w is None:
+        raise ValueError("a point must have w, or x, or both; got neither.")
+    w, exact = point.w, point.z is None
+    z, b = _best_predictions(problem, point)
+    x, v = problem._dual_point(z, exact)
+    return _valued(problem, w, x, b, z, v, exact)
+
+
+def _of_dual(problem: ERM, point: Point) -> Certificate:
+    """w = omega(x). With an intercept x is brought to a point next to it with sum_i y_i x_i = 0.
+
+    w is not the w of that point: P is lower at the w of x itself.
+    """
+    assert point.x is not None
+    x, exact = point.x, point.v is None
+    v = problem._combine(x) if point.v is None else point.v
+    w = problem.g.conjugate_gradient(v)
+    z, b = problem.samples.tdot(w), 0.0
+    if problem.intercept:
+        b = problem._best_intercept(z, point.b)
+        x, z = problem._balance(x), z + b
+        v = problem._combine(x)
+    return _valued(problem, w, x, b, z, v, exact)
+
+
+def _of_pair(problem: ERM, point: Point) -> Certificate:
+    """w and x that need not belong together."""
+    assert point.w is not None
+    assert point.x is not None
+    w, x, exact = point.w, point.x, point.z is None and point.v is None
+    z, b = _best_predictions(problem, point)
+    if problem.intercept and problem._imbalance(x) > 1:
+        x = problem._balance(x)
+        v = problem._combine(x)
+    else:
+        v = problem._combine(x) if point.v is None else point.v
+    return _valued(problem, w, x, b, z, v, exact)
+
+
+def _valued(
+    problem: ERM, w: Vector, x: Vector, b: float, z: Vector, v: Vector, exact: bool
+) -> Certificate:
+    """The certificate of w, x and b. What is not a number certifies nothing: P or -D is infinite.
+
+    (A gap of NaN compares false with everything, and would look like a small one.)
+    """
+    P, D = problem.primal_from(w, z), problem.dual_from(x, v)
+    P, D = math.inf if math.isnan(P) else P, -math.inf if math.isnan(D) else D
+    return Certificate(w, x, b, z, P, D, exact)
+
+
+def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:
+    """z = X w + b and b, with the best b; `point.b` is a guess at it."""
+    assert point.w is not None
+    if not problem.intercept:
+        return (problem.samples.tdot(point.w) if point.z is None else point.z), 0.0
+    without = problem.samples.tdot(point.w) if point.z is None else point.z - point.b
+    b = problem._best_intercept(without, point.b)
+    return without + b, b

@@ -1,0 +1,236 @@
+"""What a solver gives back: `Result` or `Solution`, a `Status` that advises, a `Trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._base.validation import Vector
+
+#: A gap is rounded by so much of |P| + |D|.
+ROUNDING = 16 * 2.0**-52
+#: How a user of `solve` goes on, and the words for that where the interface is another one.
+_RESUME = "go on from this answer by x0"
+_RESUME_BEST = "go on from it by x0"
+_WORDS = {
+    "estimator": {
+        _RESUME: "fit again with warm_start=True",
+        _RESUME_BEST: "fit again with warm_start=True to go on",
+    },
+    "search": {f", or {_RESUME}": "", f"; {_RESUME_BEST}": ""},
+    "command": {
+        f", or {_RESUME}": "",
+        f"; {_RESUME_BEST}": "",
+        "max_epochs": "--max-passes",
+        "time_limit": "--time-limit",
+        " tol": " --tol",
+    },
+}
+
+_MESSAGES = {
+    "max_epochs": f"stopped at max_epochs {{after}}. Raise max_epochs or tol, or {_RESUME}.",
+    "time_limit": f"stopped at the time limit {{after}}. Raise time_limit or tol, or {_RESUME}.",
+    "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
+    "error. Raise tol; the answer is as good as it gets.",
+    "stuck": "stopped {after}: the method gets no further. Take another one, or scale the data.",
+    "callback": "stopped by the callback {after}.",
+    "interrupted": "interrupted by the user {after}. This is the best point seen; "
+    f"{_RESUME_BEST}.",
+    "non_finite": "stopped at a value that is not finite {after}. Look at the constants L (too "
+    "small ones make the steps too long), at the scale of the data, and at value, gradient and "
+    "prox of your own functions, if any. This is the best finite point seen.",
+}
+
+
+class Status(str):
+    """A message in words, with advice; `code` is the short name for programs."""
+
+    code: str
+
+    def __new__(cls, code: str, message: str) -> Status:
+        self = super().__new__(cls, message)
+        self.code = code
+        return self
+
+    @classmethod
+    def of(cls, code: str, epochs: int, measure: float, target: float) -> Status:
+        """The status of a run that ended after so many epochs, at this measure."""
+        if code == "converged":
+            return cls(code, f"converged after {epochs} epochs: {measure:.2e} <= {target:.2e}.")
+        after = f"after {epochs} epochs, at {measure:.2e} (wanted {target:.2e})"
+        return cls(code, _MESSAGES[code].format(after=after))
+
+    def with_advice(self, advice: str) -> Status:
+        """The same with a sentence more."""
+        return Status(self.code, f"{self} {advice}")
+
+    def told_to(self, interface: str) -> Status:
+        """The same in the words of another interface: "estimator", "search" or "command"."""
+        message = str(self)
+        for word, other in _WORDS[interface].items():
+            message = message.replace(word, other)
+        return Status(self.code, message)
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.code, str(self)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance that was asked for was reached."""
+        return self.code == "converged"
+
+
+class Trace:
+    """A small columnar record, one row for each check: trace["fun"], trace.epoch, len(trace).
+
+    `notes` are sentences: what `auto` chose, and why.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self._names, self._rows = columns, list[tuple[float | str, ...]]()
+        self.notes: list[str] = []
+
+    def append(self, **row: float | str) -> None:
+        """Add a row; it must have every column."""
+        self._rows.append(tuple([row[name] for name in self._names]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            known = ", ".join(self._names)
+            raise KeyError(f"the trace has no column {name!r}; it has {known}")
+        place = self._names.index(name)
+        return np.array([row[place] for row in self._rows])
+
+    def last(self, name: str) -> Any:
+        """The last entry of a column."""
+        return self._rows[-1][self._names.index(name)]
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._names:
+            known = ", ".join(self._names)
+            raise AttributeError(f"the trace has no column {name!r}; it has {known}")
+        return self[name]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the record."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("Trace.to_pandas needs pandas: pip install 'apcg[plot]'.") from None
+        return pd.DataFrame({name: self[name] for name in self._names})
+
+    def plot(self, y: str | None = None, ax: Any = None) -> Any:
+        """Draw column y against passes, by default the gap or the residual; return the axes."""
+        from ..plots import convergence
+
+        return convergence({"": self}, y or ("gap" if "gap" in self else "residual"), ax=ax)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} checks of {', '.join(self._names)})"
+
+
+@dataclass(eq=False)
+class Result:
+    """The answer of `minimize`.
+
+    x          the point that reached the tolerance, else the best point seen; in dom Psi
+    fun        F(x)
+    residual   max_i L_i |x_i - T_i(x)|, what was compared with tol
+    status     why it stopped, in words; `status.code` for programs
+    converged  whether the residual reached the tolerance
+    epochs     passes over the sampled blocks
+    trace      the record of the checks
+    mu, gamma0 the parameters of Algorithm 1 that were used
+    L          the constants L_i of the blocks that were used
+    """
+
+    x: Vector
+    fun: float
+    residual: float
+    status: Status
+    epochs: int
+    seconds: float
+    trace: Trace = field(repr=False)
+    mu: float
+    gamma0: float
+    L: Vector = field(repr=False)
+    method: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual reached the tolerance."""
+        return self.status.converged
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(fun={self.fun:.10g}, residual={self.residual:.2e}, epochs={self.epochs}, "
+            f"method={self.method!r}, mu={self.mu:.3g}, x: {self.x.size} numbers)\n  {self.status}"
+        )
+
+
+@dataclass(eq=False)
+class Solution:
+    """The answer of `solve`: P(w*) is in [dual, primal].
+
+    w          the primal point
+    x          the dual point that certifies it
+    primal     P(w)
+    dual       D(x)
+    gap        primal - dual; 0 where it is negative by a rounding
+    status     why it stopped, in words; `status.code` for programs
+    converged  whether gap <= tol |primal|
+    epochs     passes over the data
+    seconds    of wall time
+    trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts, and the
+               method at work; `trace.notes` says what "auto" chose and why
+    method     as it was asked for
+    side       "dual" or "primal", whose coordinates the method moved
+    mu         of APCG, relative to |.|_L; with "auto" the last mu-hat, with "sdca" 1, "afg" nan
+    intercept  b, if the problem has one, else 0
+    """
+
+    w: Vector
+    x: Vector
+    primal: float
+    dual: float
+    status: Status
+    epochs: int
+    seconds: float
+    trace: Trace = field(repr=False)
+    method: str
+    side: str
+    mu: float
+    intercept: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """P(w) - D(x), how far P(w) can be from the optimum; 0 if it is negative by rounding."""
+        gap = self.primal - self.dual
+        return 0.0 if -ROUNDING * (abs(self.primal) + abs(self.dual)) <= gap < 0 else gap
+
+    @property
+    def converged(self) -> bool:
+        """Whether gap <= tol |primal|."""
+        return self.status.converged
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(primal={self.primal:.10g}, gap={self.gap:.2e}, epochs={self.epochs}, "
+            f"method={self.method!r}, w: {self.w.size} numbers)\n  {self.status}"
+        )

@@ -1,0 +1,338 @@
+"""What both sweeps over blocks share: the problem as the kernel reads it, the start, values.
+
+The state of a row is a block of K numbers, padded to a multiple of four: pi_i for a loss over
+classes, x_i/s_i for a sum over outputs (`_kernels/dual/many_outputs.pyx`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._base.validation import Index, Mask, Matrix, Vector
+from ..._kernels.data import products_k
+from ..._kernels.dual import many_outputs as kernel
+from ..._kernels.dual.one_output_momentum import arrange
+from ..._kernels.losses import outputs
+from ...certify.points import Certificate
+from ...data import Sparse
+from ...data.compact import Compact
+from ...data.many import padded, with_pads, zeros
+from ...losses.outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
+from ...problems.outputs import Outputs
+from .one_output_momentum import CLASSES
+from .one_output_setup import DualTuning
+
+#: What can be left out of the method, to see what it is worth.
+PARTS = ("newton", "one_by_one", "momentum", "visits", "shrinking", "settling")
+
+
+@dataclass(frozen=True)
+class BlockTuning(DualTuning):
+    """The constants of the lean sweeps, which have their provenance there, and these."""
+
+    #: softmax: Newton's method on a row ends with a change of pi below this
+    enough_root: float = 1e-3
+    #: momentum starts when more than so many plain sweeps seem to be left: it costs two of them
+    patience: float = 16.0
+    #: plain sweeps: r_i is at most this
+    most_visits: float = 16.0
+    #: ... and 1 in so many sweeps from the start: how far a row moves in the first one tells of the
+    #: start, not of what is slow (20 newsgroups, softmax, 1/n: a gap of 0.06 after the second sweep
+    #: with 1, 0.004 with 2)
+    even: int = 2
+    #: Crammer-Singer: rows at a vertex are dropped by so much of the bound on their slopes ...
+    drop: float = 0.05
+    #: ... once the estimated gap is at most this part of P
+    drop_from: float = 0.5
+    #: a plain sweep with even visits is cut into so many samples, each of which may end with a
+    #: look, ...
+    samples: int = 16
+    #: ... of at least so many multiply-adds: a sample costs 50 us of its own
+    sample: float = 2e6
+    #: bytes of W from which features are put in the order of their counts: the second cache
+    large: float = 2e6
+    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i
+    #: is at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09,
+    #: and 0.7 to 0.95 with q = 1
+    joint: float = 0.25
+    #: ... after this part of the sweep (q = 0.09: it left 0.3 of the gap after 1/16 of the second
+    #: sweep, 0.12 after 1/8, 0.05 after 1/4)
+    joint_from: float = 0.25
+    #: intercepts: c^2 over the mean of |a_i|^2
+    constant: float = 0.25
+    constant_floor: float = 0.0
+
+
+DEFAULTS = BlockTuning()
+
+
+@dataclass(eq=False)
+class Setup:
+    """The problem as the kernel reads it."""
+
+    problem: Outputs
+    tuning: BlockTuning
+
+    def __post_init__(self) -> None:
+        p, t = self.problem, self.tuning
+        self.kind: int = p.loss.kind
+        self.simplex = self.kind in (SOFTMAX, SIMPLEX)
+        self.K, self.size = p.K, padded(p.K)
+        assert p.soft is not None
+        a, b = p.soft
+        #: whether looks take D from the W that plain sweeps keep (`blocks_look.py`)
+        self.quick_looks = a == 0 and not p.intercept and self.kind != COLUMNS
+        #: the weight of each row
+        self.s = np.broadcast_to(p.weights, p.n_samples)
+        #: the data as the sweeps read it, and how many rows W has there
+        self.arrays, self.features = p.samples.arrays, p.d
+        self.compact: Compact | None = None
+        if isinstance(p.samples, Sparse) and 8 * p.d * self.size > t.large:
+            self.compact = p.samples.compact if a > 0 else p.samples.compact_alone
+            self.arrays, self.features = self.compact.shared, self.compact.order.size
+        #: how many of the last numbers of each row have rows of W that are far away
+        self.far = None if self.compact is None else self.compact.far
+        self.working = self.arrays
+        self._copied = p.n_samples
+        self.b = b
+        self.threshold = a if a > 0 else -1.0
+        #: W, or V for an elastic net, is A x times this
+        self.scale = 1 / (p.alpha * p.n * (1.0 if a > 0 else b))
+        self.factor = 1 / b if a > 0 else 1.0
+        norms = np.broadcast_to(p.weights * p._squared_norms, p.n_samples)
+        #: c^2 of the intercepts' feature
+        self.constant = 0.0
+        if p.intercept:
+            own = p.strong_convexity * p.loss.gamma * p.n
+            self.constant = max(t.constant * float(np.mean(norms)), own) or 1.0
+        step = 1 / (p.strong_convexity * p.n)
+        with np.errstate(over="ignore"):
+            self.q = step * (norms + self.constant * p.weights)
+        p.check_constants(self.q)
+        self.alone = np.empty(0)
+        if self.compact is not None and a == 0:
+            self.alone = self.scale * p.weights * self.compact.squares
+        self.blocks = self._blocks(self.constant * step)
+        self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
+        #: the unit of work: nonzeros, and one for each row
+        self.work = self.arrays[0].size + p.n_samples
+
+    def _blocks(self, border: float) -> kernel.Blocks:
+        p = self.problem
+        margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
+        none = np.empty((0, self.size))
+        return kernel.Blocks(
+            self.kind,
+            self.features,
+            p.K,
+            p.y if self.simplex else np.empty(0, dtype=np.int32),
+            none if self.simplex else with_pads(p.y, self.size),
+            p.weights,
+            self.q,
+            np.empty(0) if self.simplex else np.array(p.loss.loss.theta, dtype=np.float64),
+            margin=margin,
+            gamma=p.loss.gamma,
+            scale=self.scale,
+            border=border,
+            threshold=self.threshold,
+            factor=self.factor,
+            enough=self.tuning.enough_root,
+            alone=self.alone,
+            far=np.empty(0, np.int32) if self.far is None else self.far,
+        )
+
+    # ---- rows side by side --------------------------------------------------------------------
+
+    def gather(self, keep: Index) -> None:
+        """Copy the rows that are left, if they are few of those that the sweeps read now."""
+        p = self.problem
+        if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
+            return
+        whole = p.samples.stored
+        if self.compact is not None:
+            whole = Sparse(*self.arrays, self.features).stored
+        rows = whole[keep]
+        indptr = np.zeros(p.n_samples + 1, dtype=rows.indptr.dtype)
+        indptr[keep + 1] = np.diff(rows.indptr)
+        self.working = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
+        self._copied = keep.size
+
+    def release(self) -> None:
+        """Read the data itself again: there are rows that the copy lacks."""
+        self.working, self._copied = self.arrays, self.problem.n_samples
+
+    def sweep(
+        self, keep: Index, moved: Vector, most: float, rng: np.random.Generator
+    ) -> tuple[Index, Index, Index]:
+        """The rows of a sweep in order, their visits, and whether one is the last of its row.
+
+        Visits are how far a row has moved, over the mean of that: a power of two, at most `most`.
+        """
+        exponents = self._exponents(moved, self.problem.samples.lengths[keep], most)
+        counts = np.bincount(exponents, minlength=CLASSES)
+        each = 1 << np.arange(CLASSES)
+        total = int(counts @ each)
+        listed, room = np.empty((2, keep.size), dtype=np.intp)
+        begin, end, visits, last = np.empty((4, total), dtype=np.intp)
+        random = rng.integers(0, 1 << 32, size=total, dtype=np.uint32)
+        single = np.ones(CLASSES, dtype=np.intp)
+        arrange(keep, exponents, counts, single, random, listed, room, begin, end, visits, last)
+        return listed[begin], visits, last
+
+    @staticmethod
+    def _exponents(moved: Vector, lengths: Vector, most: float) -> Index:
+        mean = float(moved @ lengths) / float(lengths.sum())
+        if most < 2 or not 0 < mean < math.inf:
+            return np.zeros(moved.size, dtype=np.intp)
+        return np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
+
+    # ---- points -------------------------------------------------------------------------------
+
+    def no_rows(self) -> Matrix:
+        """The W of x = 0."""
+        return zeros(self.features, self.size)
+
+    def block_of(self, x: Matrix) -> Matrix:
+        """The blocks of the dual point x of the paper."""
+        p = self.problem
+        s = np.where(p.weights > 0, p.weights, 1.0)[:, None]
+        blocks = np.zeros((p.n_samples, self.size))
+        blocks[:, : p.K] = x / s
+        if self.simplex:
+            blocks[:, : p.K] *= -1.0
+            blocks[np.arange(p.n_samples), p.y] += 1.0
+            np.maximum(blocks, 0.0, out=blocks)
+        return blocks
+
+    def x(self, blocks: Matrix) -> Matrix:
+        """The dual point of the paper, in its domain."""
+        p = self.problem
+        own = np.ascontiguousarray(blocks[:, : p.K])
+        if not self.simplex:
+            return np.asarray(p.weights[:, None] * own)
+        x = np.empty_like(own)
+        s = p.weights
+        outputs.dual(own, p.y, s, x)
+        return x
+
+    def imbalance(self, blocks: Matrix) -> Vector:
+        """sum_i x_i, which is zero at the optimum with intercepts."""
+        p = self.problem
+        own = blocks[:, : p.K]
+        return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p._signed(own))
+
+    @cached_property
+    def mass(self) -> Vector:
+        """The sum of the weights of each class."""
+        p = self.problem
+        return np.bincount(p.y, self.s, minlength=p.K).astype(np.float64)
+
+    def rows(self, x: Matrix) -> Matrix:
+        """A x times `scale`, padded, by a pass over the data (over the rows that are not zero)."""
+        p = self.problem
+        x = with_pads(p._signed(x), self.size)
+        out = self.no_rows()
+        products_k.dot(*self.arrays, self.scale * x, out, self.far)
+        return out
+
+    def expand(self, rows: Matrix, x: Matrix) -> Matrix:
+        """A x times `scale` with all features, given x and the rows that are kept; a copy."""
+        p = self.problem
+        if self.compact is not None:
+            return self.compact.expand(rows, self.scale * p._signed(x))
+        return np.array(rows[:, : p.K], order="C")
+
+    def predictions(self, rows: Matrix, x: Matrix) -> Matrix:
+        """X W of the rows that are kept, and of those that follow from x; not for L1."""
+        p = self.problem
+        z = np.empty((p.n_samples, self.size))
+        products_k.tdot(*self.arrays, rows, z, self.far)
+        z = np.ascontiguousarray(z[:, : p.K])
+        if self.alone.size:
+            z += self._alone_each[:, None] * p._signed(x)
+        return z
+
+    @cached_property
+    def _alone_each(self) -> Vector:
+        """`scale` times the sums of squares of the features that a row has alone."""
+        return self.alone / np.where(self.problem.weights > 0, self.problem.weights, 1.0)
+
+    def products(self, x: Matrix) -> tuple[Matrix, Matrix]:
+        """W and the predictions X W, from x alone, in the order of the sweeps; not for L1."""
+        kept = self.rows(x)
+        return self.expand(kept, x), self.predictions(kept, x)
+
+    def certificate(self, x: Matrix, b: Vector) -> Certificate:
+        """The exact one of x, as `certify` has it."""
+        p = self.problem
+        w, z = self.products(x)
+        v, best = w, 0.0
+        if p.intercept:
+            best = p._best_intercept(z, b)
+            x, z = p._balance(x), z + best
+            v = self.expand(self.rows(x), x)
+        P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
+        return Certificate(w, x, best, z, P, D, exact=True)
+
+    def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
+        """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""
+        p = self.problem
+        pi, A = blocks[rows, : p.K], z[rows] + 1.0
+        A[np.arange(rows.size), p.y[rows]] += p.loss.gamma - 1.0
+        at = np.arange(rows.size), pi.argmax(axis=1)
+        own = A[at] - p.loss.gamma
+        A[at] = -math.inf
+        bound = np.sqrt(self.q[rows]) * (high if math.isfinite(high) else 0.0)
+        return np.asarray((pi[at] == 1.0) & (own - A.max(axis=1) > bound))
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def primal_at_zero(self) -> float:
+        """P(0), which is no less than P at the optimum."""
+        p = self.problem
+        if self.simplex:
+            return float(p.loss.value(np.zeros((1, p.K)), p.y[:1])[0])
+        return p.primal_from(np.zeros((p.d, p.K)), np.zeros((p.n_samples, p.K)))
+
+    def cost(self, blocks: Matrix) -> float:
+        """(1/n) sum_i s_i phi_i*(-x_i/s_i)"""
+        p = self.problem
+        if self.kind == SOFTMAX:
+            return float(outputs.entropies(blocks, p.weights)) / p.n
+        return p.conjugate_total(self.x(blocks)) / p.n
+
+    def square(self, W: Matrix, blocks: Matrix, s: float = 0.0) -> float:
+        """The sum of squares of A x times `scale`, after the threshold; W as kept.
+
+        With momentum W has p and q, and s is that of q + s p/2.
+        """
+        two = W.shape[1] > self.size
+        shared = outputs.square(W, two, s, self.threshold)
+        return float(shared + self.squares_alone(blocks).sum())
+
+    def square_of(self, rows: Matrix, x: Matrix | None = None) -> float:
+        """The same, for L2, of any x and its rows, in the place of blocks; or of the rows alone."""
+        total = float(outputs.square(rows, False, 0.0, -1.0))
+        if self.alone.size and x is not None:
+            total += self.scale * float(self._alone_each @ np.einsum("ik,ik->i", x, x))
+        return total
+
+    def squares_alone(self, blocks: Matrix) -> Vector:
+        """The sums of squares, by columns, of rows that W lacks."""
+        p = self.problem
+        if not self.alone.size:
+            return np.zeros(p.K)
+        x = blocks[:, : p.K] ** 2
+        if self.simplex:
+            at = np.arange(p.n_samples), p.y
+            x[at] = (1 - blocks[at]) ** 2
+        return np.asarray((self.scale * p.weights * self.alone) @ x)
+
+    def square_cost(self, square: float) -> float:
+        """lambda g*(V), from the sum of squares of what is kept, after the threshold."""
+        p = self.problem
+        return 0.5 * p.alpha * (square / self.b if self.threshold > 0 else square * self.b)

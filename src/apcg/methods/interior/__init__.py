@@ -1,0 +1,1 @@
+"""Interior points, for losses with kinks."""

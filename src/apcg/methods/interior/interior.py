@@ -1,0 +1,294 @@
+"""An interior point method for the hinge family and the epsilon-insensitive loss, for n >> d.
+
+The losses are sums of pieces max(0, h - g z) of the predictions z = X w + b: one for the hinge (g
+is the label, h = 1), two for |z - y| - epsilon (g = 1 and -1). Times n, with s_i the weights,
+
+    minimize sum_i s_i xi_i + (lambda n/2) sum_j b_j w_j^2   subject to   xi >= h - g z, xi >= 0
+
+has the optimality conditions, with 0 < a < s the dual variables, sigma the slack and mu -> 0,
+
+    lambda n b w = X' g a      h - g z - c a - xi + sigma = 0      a sigma = mu      (s - a) xi = mu
+
+with c = 0. A smooth loss of the family has c = gamma/s. For the squared hinge, a has no upper bound
+and there is no xi.
+
+Newton's method on them is one Cholesky factor of lambda n diag(b) + X' diag(1/theta) X a step, with
+theta = sigma/a + xi/(s - a) + c: d x d, whatever n is. Mehrotra's predictor says how far mu can
+fall, and corrects the step to second order. The number of steps, 15 to 60, hardly depends on
+lambda, where coordinate descent needs more passes the smaller lambda is.
+
+Some rows may be fixed: then the problem is solved for the x_i of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..._base.validation import Index, Matrix, Vector
+from ..._kernels.interior import interior as kernel
+from ...certify.points import Certificate, Point, Start
+from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
+from ...problems.erm import ERM
+from ...problems.objective import Rows
+from ..base import QUADRATIC_PENALTY, Budget, Need, Needs, Target, Work
+from ..linalg import factor
+from ..linalg.factor import Factor
+
+PIECEWISE_LINEAR = Need(
+    'loss "hinge" or "epsilon_insensitive"',
+    lambda p: type(p.loss) in (Hinge, EpsilonInsensitive),
+    lambda p: f"loss {p.loss.name!r} is neither",
+)
+IN_PIECES = Need(
+    'a loss of the hinge family, or "epsilon_insensitive"',
+    lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive),
+    lambda p: f"loss {p.loss.name!r} is another one",
+)
+
+
+#: The rows that are solved for can balance the others with this part of their range to spare.
+INSIDE = 0.01
+
+
+@dataclass(frozen=True)
+class InteriorTuning:
+    """The constants of the interior point method."""
+
+    #: a step ends at this part of the way to the nearest bound (usual values are 0.9 to 0.999)
+    part: float = 0.99
+    #: rows with a weight 1/theta below this part of the greatest are left out of the factor: their
+    #: dual variable is at a bound, and they bend nothing (from the prototypes)
+    skip: float = 1e-10
+    #: a look is asked for when the gap, as mu tells it, is this part of what is wanted
+    enough: float = 0.5
+    #: and the dual variables are balanced to this part of the gap, for a free intercept
+    balance: float = 0.01
+    #: smaller relative gaps are below rounding: mu would fall on, to 0
+    finest: float = 1e-16
+    #: a step that ends so near is none
+    least_step: float = 1e-10
+    #: no factor is made of an intercept without curvature: so much, at least
+    least_curvature: float = 1e-12
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The method "interior". A start is not used: a point near the bounds is a bad one."""
+
+    tuning: InteriorTuning = InteriorTuning()
+    name: ClassVar[str] = "interior"
+    needs: ClassVar[Needs] = (IN_PIECES, QUADRATIC_PENALTY)
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> InteriorRun:
+        """Begin with all dual variables between their bounds, and w = 0."""
+        return InteriorRun(problem, target, self.tuning)
+
+
+class InteriorRun:
+    """The method at work: a, sigma and xi have one row for each piece of the loss.
+
+    `free` are the rows whose x_i are solved for, and `x` a dual point with the others; without
+    any it is all rows of positive weight.
+    """
+
+    side = "primal"
+    #: whether no step leads anywhere any more, because rounding has won
+    stuck = False
+
+    def __init__(
+        self,
+        problem: ERM,
+        target: Target,
+        tuning: InteriorTuning | None = None,
+        free: Index | None = None,
+        x: Vector | None = None,
+    ) -> None:
+        self._tuning, self._problem, self._aim = tuning or InteriorTuning(), problem, target.tol
+        self._x = np.zeros(problem.n_samples) if x is None else x.copy()
+        rows = Rows.of(problem)
+        if free is not None and not _can_balance(problem, free, self._x):
+            free = None
+        if free is None and problem.weights.size > 1:
+            free = np.flatnonzero(problem.weights)
+        self._free, self._fixed = free, np.zeros(rows.size)
+        if free is not None:
+            self._x[free] = 0.0
+            signed = problem.y * self._x if problem.loss.margin else self._x
+            self._fixed = rows.combine(signed)
+            rows = rows.sample(free, np.ones(free.size))
+        self._rows, self._ridge = rows, problem.n * rows.ridge
+        self._least = np.where(self._ridge > 0, self._ridge, self._tuning.least_curvature)
+        self._begin(*_pieces(problem, rows))
+        self._cost, self._counted = 0.0, 0
+
+    def _begin(self, g: Matrix, h: Matrix) -> None:
+        """a in the middle, w = 0, and sigma and xi that fit."""
+        rows = self._rows
+        self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
+        self._w, self._g = np.zeros(rows.size), g
+        loss = rows.loss
+        #: whether a is below s, as it is for losses with a slope of at most 1
+        self._bounded = math.isfinite(loss.domain[1])
+        part = 0.5 if self._bounded else 2.0 / loss.gamma
+        self._a = np.broadcast_to(part * self._s, h.shape).copy()
+        room = self._a.copy()  # s - a, which has more digits than the difference
+        short = h - loss.gamma * part
+        xi, sigma = np.maximum(short, 0.0) + 1.0, np.maximum(-short, 0.0) + 1.0
+        if not self._bounded:
+            xi[:], sigma = 0.0, -short
+        self._at = kernel.Pieces(
+            self._a.reshape(-1),
+            room.reshape(-1),
+            sigma.reshape(-1),
+            xi.reshape(-1),
+            np.zeros(rows.n),
+            g.reshape(-1),
+            h.reshape(-1),
+            self._s,
+            np.empty((6, h.size)),
+            self._bounded,
+            loss.gamma,
+        )
+        self._weight, self._pull = np.empty(rows.n), np.empty(rows.n)
+        self._short = self._computed_short()
+        self._weigh()
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Steps until the gap is predicted to pass, or the budget is spent."""
+        first = self._cost
+        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
+            if self._passes() and not budget.fixed:
+                break
+            self._step()
+        passes = math.ceil(self._cost) - self._counted
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """w and x of all rows."""
+        x, d = self._x.copy(), self._rows.d
+        own = np.minimum(self._a, self._s) if self._bounded else self._a  # by a rounding
+        own = own[0] if len(own) == 1 else own[0] - own[1]
+        if self._free is None:
+            x = own
+        else:
+            x[self._free] = own
+        b = float(self._w[-1]) if self._problem.intercept else 0.0
+        return Point(w=self._w[:d].copy(), x=x, b=b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: aim lower, if it should have and can."""
+        if self._passes():
+            self.stuck = self.stuck or self._aim <= self._tuning.finest
+            self._aim *= 0.1
+
+    def _passes(self) -> bool:
+        """Whether mu, and what is left of the other conditions, are small enough."""
+        if not self._enough():
+            return False
+        self._short = self._computed_short()  # what is kept of it has rounding errors
+        return self._enough()
+
+    @property
+    def relative(self) -> float:
+        """The relative gap of the rows that are solved for, as mu and the residuals tell it."""
+        value, gap = self._value_and_gap()
+        return gap / value if value > 0 else math.inf
+
+    def _value_and_gap(self) -> tuple[float, float]:
+        d, short = self._rows.d, self._short
+        value = self._loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
+        off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
+        return value, self._products + off
+
+    def _enough(self) -> bool:
+        value, gap = self._value_and_gap()
+        wanted = max(self._aim, self._tuning.finest) * value
+        if self._problem.intercept and abs(self._short[-1]) > self._tuning.balance * wanted:
+            return False
+        return gap <= self._tuning.enough * wanted
+
+    def _weigh(self) -> None:
+        """What a step begins with: the rows' weights 1/theta, and sums."""
+        found = kernel.weigh(self._at, self._tuning.skip, self._weight, self._pull)
+        self._products, self._loss, most, self._weighed = found
+        self.stuck = self.stuck or not math.isfinite(most)
+
+    def _computed_short(self) -> Vector:
+        """lambda n b w - X' g a, less the rows that are fixed."""
+        signed = np.ascontiguousarray((self._g * self._a).sum(axis=0))
+        return self._ridge * self._w - self._rows.combine(signed) - self._fixed
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """Mehrotra's predictor and corrector."""
+        rows, at, count = self._rows, self._at, 2 * self._a.size
+        made = self._factor()
+        dw = made.solve(rows.combine(self._pull) - self._short)
+        pair = np.zeros((rows.size, 2))
+        fastest, linear, square = kernel.predict(*rows.shape, dw, at, pair.reshape(-1))
+        t, mu = _step_length(fastest, 1.0), self._products / count
+        after = max(self._products + t * (linear + t * square), 0.0) / count
+        centre = mu * (after / mu) ** 3
+        dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
+        pull = np.zeros(rows.size)
+        fastest = kernel.correct(*rows.shape, dw, centre, at, pull)
+        t = _step_length(fastest, self._tuning.part)
+        self._cost += 2.0
+        if not (t > self._tuning.least_step and np.isfinite(dw).all()):
+            self.stuck = True
+            return
+        kernel.move(at, t)
+        self._w = self._w + t * dw
+        self._short = self._short + t * (self._ridge * dw - pull)
+        self._weigh()
+
+    def _factor(self) -> Factor:
+        """Of lambda n diag(b) + X' diag(weight) X."""
+        H = self._rows.gram(self._weight)
+        H.ravel()[:: len(H) + 1] += self._least
+        share = self._rows.gram_madds * self._weighed / max(self._rows.n, 1)
+        madds = share + factor.madds(len(H))
+        self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
+        return Factor(H)
+
+
+def _can_balance(problem: ERM, free: Index, x: Vector) -> bool:
+    """Whether there is an interior point: x_i of these rows that balance those of the others.
+
+    Without an intercept any row will do.
+    """
+    if not problem.intercept or free.size == 0:
+        return free.size > 0
+    y = problem.y if problem.loss.margin else np.ones(problem.n_samples)
+    others = y * x
+    others[free] = 0.0
+    s = np.broadcast_to(problem.weights, problem.n_samples)[free]
+    lower, upper = problem.loss.domain
+    ends = np.stack([lower * s * y[free], upper * s * y[free]])
+    low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    spare = INSIDE * (high - low)
+    return bool(low + spare <= -float(others.sum()) <= high - spare)
+
+
+def _step_length(fastest: float, part: float) -> float:
+    """At most 1, and `part` of the way to where the first of all becomes zero."""
+    return 1.0 if fastest <= part else part / fastest
+
+
+def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
+    """g and h of the pieces max(0, h - g z) of the loss."""
+    if problem.loss.margin:
+        return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))
+    epsilon = float(problem.loss.theta[1])
+    one = np.ones(rows.n)
+    return np.stack([one, -one]), np.stack([rows.y - epsilon, -rows.y - epsilon])

@@ -1,0 +1,1 @@
+"""Methods of other papers, by name: SAG, prox-SVRG, accelerated SDCA."""

@@ -1,0 +1,1 @@
+"""Newton's method for many samples and few features."""

@@ -1,0 +1,281 @@
+"""H of Newton's method: its factor, of a sample or of all rows, and H^-1 times a vector.
+
+    H = (1/n) sum_i s_i phi_i''(A_i' w) A_i A_i' + lambda diag(b)
+
+A factor R of the sample's H preconditions conjugate gradients on H: one pass over the data a step,
+and few steps, because the sample's H is nearly that of all rows. Where it is not, H is factored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._base.validation import Index, Vector
+from ...losses import Squared
+from ...problems.objective import Rows
+from ..base import Budget
+from ..linalg import factor
+from ..linalg.factor import Factor
+
+
+@dataclass(frozen=True)
+class NewtonTuning:
+    """The constants of Newton's method.
+
+    "Flat" are those whose change changed the time by less than the noise, over 32 problems: a9a and
+    covtype (100,000 rows), logistic and squared hinge, lambda from 1e-3 to 1e-8, gaps of 1e-3 and
+    1e-6. Times are nanoseconds on one core, on the same data, cal_housing and dense Gaussian rows.
+    """
+
+    #: the sample has so many rows for each feature: H of it is then within a factor of 2 or so
+    rows_per_feature: float = 10.0
+    #: at least this part of the rows (0.05 takes 1.1 times as long), and so many
+    share: float = 0.1
+    least_rows: int = 1000
+    #: at most this part: with more, a factor of all rows costs little more
+    most: float = 0.25
+    #: the sample is solved until a step promises less than this part of P, for 10 rows a feature,
+    #: and less for more rows: its optimum is not ours (0.1 takes 1.07 times as long)
+    rough: float = 0.02
+    #: steps on the sample: it may be separable, and its optimum far out. The second number is for a
+    #: sample whose factor costs more than `dear` passes over all rows: a step on these is then as
+    #: cheap (8,000 images of 400 pixels: 0.91 of the time; one-hot rows, 300 features: as long)
+    sample_steps: tuple[int, int] = (12, 2)
+    dear: float = 3.0
+    #: P is also watched on other rows, so many for each of the sample, and the steps end when it
+    #: rises there: with a tiny lambda the optimum of the sample is not for others (decision 8)
+    held_out: float = 0.5
+    #: conjugate gradients stop at this part of the first residual, in the preconditioner's norm
+    #: (0.01 takes 1.06 times as long; 0.03 to 0.3: flat)
+    forcing: float = 0.1
+    #: or when the residual, the gradient to come, has this part of the gap asked for (flat)
+    enough: float = 0.5
+    #: a search along the line ends at this part of the first slope: e^-1 is where a separable
+    #: problem is after a whole step, and that will do
+    flat: float = 0.5
+    #: a step that overshoots is tried again with another phi'', so many times in all
+    attempts: int = 3
+    #: but only in the first so many steps: with it in all, squared hinge on 400 clustered rows at
+    #: lambda = 1e-8 was not solved in 20,000 passes; without it in 212
+    early: int = 8
+    #: and after these a search along the line goes on to this part of the first slope
+    flatter: float = 0.1
+    #: the start is scaled if that promises more than this part of P
+    rescale: float = 0.05
+    #: squared loss: solved by one factor if that costs at most so many passes (from prototypes)
+    direct: float = 30.0
+    #: a factor of all rows is made anew if phi'' has changed by more than this part
+    stale: float = 0.1
+    #: the sample's factor is made anew at each step if it costs at most so many passes (flat)
+    cheap: float = 0.5
+    #: conjugate gradients end after so many steps whatever a factor costs: rounding has won
+    most_steps: int = 200
+    #: b is best when the slope in b is this part of the sum of its terms' sizes
+    balance: float = 1e-9
+    #: an intercept may have no curvature, where every phi'' is zero: so much over gamma, at least
+    least_curvature: float = 1e-12
+    #: ns of a multiply-add of a Gram matrix: sparse, dense
+    gram: tuple[float, float] = (0.85, 0.13)
+    #: ns of a multiply-add of a factor
+    factor: float = 0.15
+    #: ns for each number of X in a fused pass: sparse, dense
+    number: tuple[float, float] = (1.25, 0.6)
+    #: ns for each row in a pass
+    row: float = 4.0
+
+
+class Hessian:
+    """H of P on all rows, for any phi'' of them, and the factor that is at hand.
+
+    cost  passes over the data so far: a product with H is one, and a factor its multiply-adds over
+          those of a pass
+    """
+
+    def __init__(self, rows: Rows, tuning: NewtonTuning) -> None:
+        self._rows, self._tuning = rows, tuning
+        self._prices = _Prices(rows, tuning)
+        # H of a free intercept may be zero; P itself has no such term
+        least = tuning.least_curvature / rows.loss.gamma
+        self._ridge = np.where(rows.ridge > 0, rows.ridge, least)
+        self._constant = isinstance(rows.loss, Squared)
+        self._sample: tuple[Index, Vector] | None = None
+        self._factor: Factor | None = None
+        self._factored: Vector | None = None  # phi'' of all rows in the factor; None: the sample's
+        self._exact = False
+        self.sample: Rows | None = None
+        self._held_out: tuple[Index, float] = np.empty(0, dtype=np.intp), 1.0
+        self.cost = 0.0
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether H never changes and a factor of it is all that is needed."""
+        return self._constant and self._prices.exact <= self._tuning.direct * self._prices.one
+
+    @property
+    def least(self) -> float:
+        """The least curvature of a free intercept."""
+        return float(self._ridge[-1])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows are too few for a sample: H of all of them is factored."""
+        size, n = self._sample_size()
+        return size > 0.5 * n
+
+    def _sample_size(self) -> tuple[float, int]:
+        """How many rows a sample has, and of how many it is drawn."""
+        rows, tuning = self._rows, self._tuning
+        n = rows.n if rows.weights.size == 1 else int(np.count_nonzero(rows.weights))
+        size = max(
+            min(tuning.rows_per_feature * rows.size, tuning.most * n),
+            tuning.share * n,
+            tuning.least_rows,
+        )
+        return float(size), n
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Choose the sample; without one, of few rows, H of all rows is factored.
+
+        A row is drawn by its leverage: few rows have a rare feature, and no sample without them
+        knows how H bends there.
+        """
+        rows, tuning = self._rows, self._tuning
+        size, n = self._sample_size()
+        if size > 0.5 * n:
+            self._exact = True
+            return
+        chance = np.full(rows.n, size / n)
+        if rows.heaviest() > size * rows.loss.gamma * rows.least_ridge:  # else the ridge bends more
+            score = rows.leverage()
+            chance = np.minimum(0.5 * chance + (0.5 * size / max(score.sum(), 1e-300)) * score, 1.0)
+            self.cost += 1.0
+        if rows.weights.size > 1:
+            chance[rows.weights == 0] = 0.0
+        draw = rng.random(rows.n)
+        index = np.flatnonzero(draw < chance)
+        self.sample = rows.sample(index, chance[index])
+        share = tuning.held_out * size / n
+        others = (draw >= chance) & (draw < chance + share) & (chance > 0)
+        self._held_out = np.flatnonzero(others), share
+        self._sample = index, 1 / chance[index]
+
+    def held_out(self) -> Rows:
+        """Other rows than the sample's, to see whether what is learnt there holds elsewhere."""
+        index, share = self._held_out
+        return self._rows.sample(index, np.full(index.size, share))
+
+    @property
+    def sample_steps(self) -> int:
+        """How many steps on the sample are worth their factors."""
+        assert self.sample is not None
+        dear = self._prices.factor(self.sample) > self._tuning.dear * self._prices.one
+        return self._tuning.sample_steps[dear]
+
+    def factor_of(self, rows: Rows, bend: Vector) -> Factor:
+        """The factor of H on these rows, for this phi''; it is then the one at hand."""
+        H = rows.gram(bend)
+        H.ravel()[:: rows.size + 1] += self._ridge
+        self._factor = made = Factor(H)
+        self._exact = self._exact or rows is self._rows
+        self._factored = bend.copy() if rows is self._rows else None
+        share = rows.gram_madds * np.count_nonzero(bend) / max(rows.n, 1)
+        self.cost += (share + factor.madds(rows.size)) / (2 * max(self._rows.nnz, 1))
+        return made
+
+    def distrust(self) -> bool:
+        """The last step failed: a factor of all rows is made next; whether that is any news."""
+        news, self._exact, self._factored = not self._exact, True, None
+        return news
+
+    def solve(
+        self, r: Vector, bend: Vector, enough: float, budget: Budget
+    ) -> tuple[Vector, Vector]:
+        """About H^-1 r, and X times it; a residual whose gap is `enough` will do."""
+        fresh, made = self._refresh(bend, budget)
+        if fresh and not made.jitter:
+            way = made.solve(r)
+            self.cost += 0.5
+            return way, self._rows.margins(way)
+        return self._conjugate_gradients(made, r, bend, enough, budget)
+
+    def _refresh(self, bend: Vector, budget: Budget) -> tuple[bool, Factor]:
+        """The factor that a step begins with; and whether it is one of H itself."""
+        old = self._factor
+        if old is not None and (budget.expired or self._serves(bend)):
+            return False, old
+        if self._exact:
+            return True, self.factor_of(self._rows, bend)
+        assert self._sample is not None
+        assert self.sample is not None
+        index, times = self._sample
+        return False, self.factor_of(self.sample, bend[index] * times)
+
+    def _serves(self, bend: Vector) -> bool:
+        """Whether the factor at hand need not be made anew for this phi''."""
+        tuning, prices = self._tuning, self._prices
+        if not self._exact:
+            assert self.sample is not None
+            return bool(prices.factor(self.sample) > tuning.cheap * prices.one)
+        if self._factored is None or (prices.steps <= 2 and not self._constant):
+            return False
+        change = float(np.abs(bend - self._factored).sum())
+        return bool(change <= tuning.stale * float(self._factored.sum()))
+
+    def _conjugate_gradients(
+        self, made: Factor, r: Vector, bend: Vector, enough: float, budget: Budget
+    ) -> tuple[Vector, Vector]:
+        """H way = r to `forcing`; more steps than a factor costs, and one is made next."""
+        rows, tuning = self._rows, self._tuning
+        way, (q, dz) = np.zeros(rows.size), self._vectors
+        q[:] = dz[:] = 0.0
+        r, step = r.copy(), 0.0
+        p = s = made.solve(r)
+        rs = first = float(np.dot(r, s))
+        limit = min(max(self._prices.steps, 1.0), tuning.most_steps)
+        for k in range(tuning.most_steps):
+            Hp = rows.product(bend, p, q, self._ridge, step, dz)
+            self.cost += 1.0
+            curvature = float(np.dot(p, Hp))
+            if not curvature > 0 or not math.isfinite(curvature):
+                step = 0.0
+                break
+            step = rs / curvature
+            way += step * p
+            r -= step * Hp
+            s = made.solve(r)
+            new = float(np.dot(r, s))
+            if new <= tuning.forcing**2 * first or rows.gap(r) <= enough or budget.expired:
+                break
+            if k + 1 >= limit:
+                self.distrust()
+                break
+            p = s + (new / rs) * p
+            rs = new
+        q *= step
+        dz += q
+        return way, dz
+
+    @cached_property
+    def _vectors(self) -> tuple[Vector, Vector]:
+        """Room for X p and X way."""
+        return np.empty(self._rows.n), np.empty(self._rows.n)
+
+
+class _Prices:
+    """What a pass and a factor of all rows cost, in ns."""
+
+    def __init__(self, rows: Rows, tuning: NewtonTuning) -> None:
+        self._tuning, self._kind = tuning, int(not rows.sparse)
+        self._factor = tuning.factor * factor.madds(rows.size)
+        self.one = tuning.number[self._kind] * rows.nnz + tuning.row * rows.n
+        self.exact = self.factor(rows)
+        #: steps of conjugate gradients that cost as much as a factor
+        self.steps = self.exact / self.one
+
+    def factor(self, rows: Rows) -> float:
+        """What a factor of these rows costs."""
+        return self._tuning.gram[self._kind] * rows.gram_madds + self._factor

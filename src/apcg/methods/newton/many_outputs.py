@@ -1,0 +1,258 @@
+"""Newton's method for K outputs, with a Cholesky factor where samples are many and d K is small.
+
+    P(W) = (1/n) sum_i s_i phi_i(W'a_i) + (lambda/2) sum_jk b_j W_jk^2
+
+The Hessian of phi_i is diag(u_i) - v_i v_i', of K x K numbers:
+
+    softmax                      u = v = p, the probabilities
+    smoothed Crammer-Singer      u = t/gamma, v = t/sqrt(gamma |t|_1), t = 1 where pi > 0
+    a sum over outputs           u = phi'', v = 0: K problems, one factor if phi'' is constant
+
+A factor costs n (dK)^2/2 multiply-adds and (dK)^3/6, so `auto` takes it for the few problems where
+the dual, with many more samples than features, would take more sweeps than that is worth. Where it
+would be too large, method "newton" finds its steps by conjugate gradients, one pass an iteration,
+to an accuracy that grows as the gradient falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..._base.validation import Matrix, Vector
+from ...certify.points import Certificate, Point
+from ...losses.outputs import SOFTMAX, Columns
+from ...problems.outputs import Outputs
+from ..base import Budget, Work
+
+
+@dataclass(frozen=True)
+class ManyOutputsNewtonTuning:
+    """When it is taken. Nanoseconds are those of `costs`, of dense BLAS."""
+
+    #: unknowns, at most
+    most: int = 1500
+    #: numbers of X as a dense array, at most
+    room: float = 4e6
+    #: steps of a run
+    steps: float = 10.0
+    #: a multiply-add of the Hessian and of its factor; a step besides
+    entry: float = 0.3
+    factor: float = 0.15
+    step: float = 300_000.0
+    #: a number of a pass of the dual, times K; a row; a sweep besides
+    number: float = 1.2
+    row: float = 500.0
+    sweep: float = 150_000.0
+    #: the rest of the dual must take so many times longer, once this share of Newton's is spent
+    margin: float = 2.0
+    earliest: float = 0.5
+    #: Armijo's share of the slope
+    share: float = 1e-4
+    #: a step moves predictions by at most so many times their size, or by so much
+    longest: float = 100.0
+    #: conjugate gradients: the residual of the first step over the gradient, iterations of a step
+    rough: float = 0.25
+    iterations: int = 500
+
+
+TUNING = ManyOutputsNewtonTuning()
+
+
+def applies(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
+    """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
+    known = problem.loss.kind is not None and problem.loss.gamma > 0
+    if not (known and problem.g.is_quadratic and problem.dual_form):
+        return False
+    unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
+    return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
+
+
+def at_once(problem: Outputs) -> bool:
+    """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
+    loss = problem.loss
+    constant = isinstance(loss, Columns) and loss.eta == loss.gamma
+    return bool(constant and applies(problem) and problem.n >= problem.d)
+
+
+def cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+    """Nanoseconds of a run."""
+    n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
+    pairs, unknowns = K * (K + 1) / 2, D * K
+    if isinstance(problem.loss, Columns):
+        pairs, unknowns = K, D
+    entries = tuning.entry * n * D**2 * pairs + tuning.factor * unknowns**3 / 3
+    return tuning.steps * (entries + tuning.step)
+
+
+def sweep_cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+    """Nanoseconds of a pass of the dual, without momentum."""
+    numbers = 2 * tuning.number * problem.samples.nnz * problem.K
+    return numbers + tuning.row * problem.n_samples + tuning.sweep
+
+
+class NewtonRun:
+    """Damped steps from W, with the intercepts as a last row that has no penalty."""
+
+    side = "primal"
+    restarts = 0
+    mu = math.nan
+
+    def __init__(
+        self, problem: Outputs, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
+    ) -> None:
+        self.problem, self._tuning = problem, tuning
+        self.seen_as = problem.unpenalised() if problem.intercept else problem
+        self._map = self.seen_as.samples
+        self._factors = applies(problem, tuning)
+        if self._factors:
+            rows = self._map.take(np.arange(problem.n_samples))
+            self._X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+        self._W = np.vstack([w, b[None]]) if problem.intercept else np.array(w)
+        ridge = problem.alpha * np.broadcast_to(self.seen_as.g.b, (self._W.shape[0], 1))
+        self._ridge = np.array(ridge, dtype=np.float64)
+        self._z = self._times(self._W)
+        self._value = self._primal(self._W, self._z)
+        self._first = 0.0
+        self._passes = 1
+        self.stuck = False
+
+    def _times(self, W: Matrix) -> Matrix:
+        """X W"""
+        return np.asarray(self._X @ W if self._factors else self._map.tdot(W))
+
+    def _adjoint(self, r: Matrix) -> Matrix:
+        """X' r"""
+        return np.asarray(self._X.T @ r if self._factors else self._map.dot(r))
+
+    def _primal(self, W: Matrix, z: Matrix) -> float:
+        p = self.problem
+        return p.loss_total(np.ascontiguousarray(z)) / p.n + 0.5 * float(np.sum(self._ridge * W**2))
+
+    def advance(self, budget: Budget) -> Work:
+        """One step; counted as the passes that it costs."""
+        p = self.problem
+        x = p._signed(p.loss.dual_of(self._z, p.y, p.weights))
+        gradient = -self._adjoint(x) / p.n + self._ridge * self._W
+        try:
+            moved = self._factors and self._step(gradient, self._solve(gradient, x))
+        except np.linalg.LinAlgError:  # not a number
+            moved = False
+        if not moved:  # without a factor, or where H has no curvature along some intercept
+            moved = self._step(gradient, self._solve_by_products(gradient, x))
+        self.stuck = not moved
+        if not self._factors:
+            return Work(min(self._passes, budget.passes))
+        per = cost(p, self._tuning) / self._tuning.steps / sweep_cost(p, self._tuning)
+        return Work(max(1, min(round(per), budget.passes)))
+
+    def _step(self, gradient: Matrix, against: Matrix) -> bool:
+        """Go against this as far as P falls well, by halves; whether it falls at all."""
+        slope = -float(np.vdot(gradient, against))
+        if not slope < 0:
+            return False
+        dz = self._times(against)
+        # where H is nearly singular, 1 is far too long
+        size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
+        step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
+        shortest = 1e-10 * step
+        while step > shortest:
+            W = self._W - step * against
+            value = self._primal(W, self._z - step * dz)
+            if value <= self._value + self._tuning.share * step * slope:
+                break
+            step /= 2
+        if not value < self._value:
+            return False
+        self._W, self._z, self._value = W, self._times(W), value
+        return True
+
+    def _bend(self, x: Matrix) -> tuple[Matrix, Matrix | None]:
+        """u and v of the Hessians of phi_i, times s_i and sqrt(s_i), over n and its root."""
+        p, loss = self.problem, self.problem.loss
+        s = np.broadcast_to(p.weights, p.n_samples)[:, None] / p.n
+        if isinstance(loss, Columns):
+            m = loss.loss.argument(self._z, p.y)
+            bend = loss.loss.arrays.curvature(np.ascontiguousarray(m).reshape(-1))
+            return s * bend.reshape(m.shape), None
+        pi = -x / np.where(p.weights > 0, p.weights, 1.0)[:, None]
+        pi[np.arange(p.n_samples), p.y] += 1.0
+        if loss.kind == SOFTMAX:
+            return s * pi, np.sqrt(s) * pi
+        active = (pi > 0) / math.sqrt(loss.gamma)
+        count = np.maximum((pi > 0).sum(axis=1, keepdims=True), 1)
+        return s * active**2, np.sqrt(s / count) * active
+
+    def _solve(self, gradient: Matrix, x: Matrix) -> Matrix:
+        """H^-1 gradient, with a little on the diagonal: H is flat along equal intercepts."""
+        X, D, K = self._X, self._X.shape[1], self.problem.K
+        u, v = self._bend(x)
+        if v is None:
+            same = at_once(self.problem)
+            parts, factor = [], None
+            for k in range(K):
+                if factor is None or not same:
+                    factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0])
+                parts.append(cho_solve(factor, gradient[:, k]))
+            return np.column_stack(parts)
+        H = np.empty((K * D, K * D))
+        for k in range(K):
+            for m in range(k, K):
+                weight = -v[:, k] * v[:, m]
+                if m == k:  # not below zero by a rounding, which a large X would show
+                    weight = np.maximum(weight + u[:, k], 0.0)
+                block = X.T @ (weight[:, None] * X)
+                H[k * D : (k + 1) * D, m * D : (m + 1) * D] = block
+                H[m * D : (m + 1) * D, k * D : (k + 1) * D] = block.T
+        factor = _factor(H, np.tile(self._ridge[:, 0], K))
+        return np.asarray(cho_solve(factor, gradient.T.reshape(-1)).reshape(K, D).T)
+
+    def _solve_by_products(self, gradient: Matrix, x: Matrix) -> Matrix:
+        """H^-1 gradient by conjugate gradients, to sqrt(|gradient|) of that of the start."""
+        u, v = self._bend(x)
+        size = float(np.linalg.norm(gradient))
+        self._first = self._first or size
+        aim = size * min(self._tuning.rough, math.sqrt(size / self._first)) if size > 0 else 0.0
+        found, rest, way = np.zeros_like(gradient), gradient.copy(), gradient.copy()
+        square, self._passes = size**2, 2
+        for _ in range(self._tuning.iterations):
+            if math.sqrt(square) <= aim:
+                break
+            z = self._times(way)
+            bent = u * z if v is None else u * z - v * np.sum(v * z, axis=1, keepdims=True)
+            product = self._adjoint(bent) + self._ridge * way
+            self._passes += 1
+            curvature = float(np.vdot(way, product))
+            if not curvature > 0:
+                break
+            found += (square / curvature) * way
+            rest -= (square / curvature) * product
+            before, square = square, float(np.vdot(rest, rest))
+            way = rest + (square / before) * way
+        return found if found.any() else gradient
+
+    def point(self) -> Point:
+        """The present answer."""
+        if self.problem.intercept:
+            return Point(w=self._W[:-1].copy(), b=self._W[-1].copy(), z=self._z)
+        return Point(w=self._W, z=self._z)
+
+    def seen(self, certificate: Certificate) -> None:
+        """Nothing is steered by looks."""
+
+
+def _factor(H: Matrix, ridge: Vector) -> tuple[Matrix, bool]:
+    at = np.arange(ridge.size)
+    H[at, at] += ridge
+    tiny = 1e-13 * float(H[at, at].max())
+    for power in range(12):
+        try:
+            shifted = H.copy()
+            shifted[at, at] += tiny * 10.0**power
+            return cho_factor(shifted, lower=True, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("the Hessian has no factor")

@@ -1,0 +1,277 @@
+"""Newton's method on the primal of ERM, for many more samples than features.
+
+    minimize P(w) = (1/n) sum_i s_i phi_i(A_i' w) + (lambda/2) sum_j b_j w_j^2
+
+    H = (1/n) sum_i s_i phi_i''(A_i' w) A_i A_i' + lambda diag(b)
+    w+ = w - t H^-1 grad P(w),   t by a search along the line
+
+Where phi' has kinks (the hinge family, Huber) phi'' is one of its generalised derivatives, and the
+method is the semismooth one. Few features that are nearly collinear make every coordinate method
+slow, whatever its momentum: a Cholesky factor does not see the difference.
+
+The first steps are taken on a sample of the rows, with a factor of their H. On all rows H^-1 grad P
+is found by conjugate gradients with the factor R of the sample's H as preconditioner: one pass over
+the data an iteration, and few of them, because the sample's H is nearly that of all rows. Where it
+is not, H of all rows is factored. X w is linear in t, so the search along the line takes no pass.
+
+The stop needs no dual point: with x_i = -s_i phi_i'(A_i' w) Fenchel's equality makes the gap
+sum_j (grad P)_j^2/(2 lambda b_j). With an intercept that holds at the b that is best for w.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..._base.validation import Vector
+from ..._kernels.data.matrix import inner
+from ...certify.points import Certificate, Point, Start
+from ...problems.erm import ERM
+from ...problems.objective import At, Rows
+from ..base import QUADRATIC_PENALTY, SMOOTH_LOSS, Budget, Needs, Target, Work
+from .hessian import Hessian, NewtonTuning
+
+__all__ = ["Newton", "NewtonRun", "NewtonTuning"]
+
+
+@dataclass(frozen=True)
+class Newton:
+    """The method "newton"."""
+
+    tuning: NewtonTuning = NewtonTuning()
+    name: ClassVar[str] = "newton"
+    needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY)
+    side: ClassVar[str] = "primal"
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
+        """Begin at the best point on the line from 0 through at.w (with at.b)."""
+        return NewtonRun(problem, at, target, rng, self.tuning)
+
+
+class NewtonRun:
+    """Newton's method at work on all rows of a problem."""
+
+    side = "primal"
+    #: a start that is good enough is returned at once
+    knows_its_gap = True
+
+    def __init__(
+        self,
+        problem: ERM,
+        at: Start,
+        target: Target,
+        rng: np.random.Generator,
+        tuning: NewtonTuning,
+    ) -> None:
+        self._tuning, self._start, self._rng = tuning, at, rng
+        self._aim = target.tol
+        self._rows = Rows.of(problem)
+        self._free = problem.intercept
+        self._hessian = Hessian(self._rows, tuning)
+        self._now: At | None = None
+        self._gradient = np.empty(0)
+        self._solved: Vector | None = None  # w by one factor, not yet looked at
+        self._moved = False
+        self._own, self._counted, self._steps = 0.0, 0, 0
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on until the gap is predicted to pass, or the budget is spent, or rounding has won."""
+        first = self._cost
+        self._moved = False
+        if self._now is None and self._solved is None:
+            self._begin(budget)
+        while not self._done(budget, self._cost - first):
+            if self._solved is not None:
+                self._restore(self._solved)
+            elif not self._step(budget):
+                break
+        passes = math.ceil(self._cost) - self._counted
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """The iterate; with its predictions, unless the look is expected to be the last."""
+        d = self._rows.d
+        if self._solved is not None:
+            return Point(w=self._solved[:d].copy(), b=self._intercept(self._solved))
+        if self._now is None:
+            w, b = self._start.w, self._start.b
+            return Point(w=np.zeros(d) if w is None else w.copy(), b=b or 0.0)
+        w, z = self._at.w, None if self._passes() else self._at.z.copy()
+        return Point(w=w[:d].copy(), b=self._intercept(w), z=z)
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: if it should have, compute anew and aim lower."""
+        if self._solved is not None:
+            self._restore(self._solved)
+        elif self._now is None or not self._passes():
+            return
+        else:
+            self._restore(self._at.w)
+        self._aim = 0.1 * min(self._aim, max(certificate.relative, 0.0))
+
+    @property
+    def _cost(self) -> float:
+        """Passes over the data so far."""
+        return self._own + self._hessian.cost
+
+    @property
+    def _at(self) -> At:
+        assert self._now is not None
+        return self._now
+
+    def _done(self, budget: Budget, spent: float) -> bool:
+        if budget.expired:
+            return True
+        if spent >= budget.passes:
+            return self._moved
+        return not budget.fixed and (self._solved is not None or self._passes())
+
+    def _passes(self) -> bool:
+        """Whether the gap is predicted to pass."""
+        return self._gap() <= self._aim * abs(self._at.value)
+
+    def _intercept(self, w: Vector) -> float:
+        return float(w[-1]) if self._free else 0.0
+
+    # ---- the start ------------------------------------------------------------------------------
+
+    def _begin(self, budget: Budget) -> None:
+        rows, given = self._rows, self._start
+        w = np.zeros(rows.size)
+        if given.w is not None:
+            w[: rows.d] = given.w
+        if self._free and given.b is not None:
+            w[-1] = given.b
+        if self._hessian.is_cheap:
+            self._solve_directly()
+            return
+        self._hessian.draw(self._rng)
+        if not w.any():
+            w = self._on_sample(budget)
+        self._restore(w)
+        self._rescale()
+
+    def _solve_directly(self) -> None:
+        """Squared loss: P is a parabola, and one factor gives its minimum."""
+        rows = self._rows
+        bend = np.full(rows.n, rows.scale / rows.loss.gamma) * rows.weights
+        self._solved = self._hessian.factor_of(rows, bend).solve(rows.combine(bend * rows.y))
+        self._moved = True
+        self._own += 1.0
+
+    def _on_sample(self, budget: Budget) -> Vector:
+        """A few steps of Newton's method from w = 0 on the sample alone, with its best b."""
+        tuning, sample = self._tuning, self._hessian.sample
+        rows = sample or self._rows
+        at = rows.at(np.zeros(rows.size), np.zeros(rows.n))
+        if self._free:
+            at = self._best_intercept(rows, at)
+        if sample is None:
+            return at.w
+        others = self._hessian.held_out()
+        w, least = at.w, others.value(at.w)
+        rough = tuning.rough * min(1.0, rows.size * tuning.rows_per_feature / rows.n)
+        for _ in range(self._hessian.sample_steps):
+            if budget.expired:
+                break
+            gradient = rows.gradient(at)
+            way = -self._hessian.factor_of(rows, at.bend).solve(gradient)
+            slope = float(np.dot(gradient, way))
+            self._own += rows.nnz / max(self._rows.nnz, 1)
+            if -0.5 * slope <= rough * at.value:
+                break
+            new = rows.move(at, way, rows.margins(way), slope, tuning.flat)
+            if new is None:
+                break
+            at, value = new, others.value(new.w)
+            self._own += 0.5 * others.nnz / max(self._rows.nnz, 1)
+            if value > least:  # this step fits the sample alone
+                break
+            w, least = at.w, value
+        return w
+
+    def _rescale(self) -> None:
+        """To the best point of the line from 0 through w, if that is far from w."""
+        at, rows = self._at, self._rows
+        if not at.w.any():
+            return
+        slope = float(np.dot(self._gradient, at.w))
+        bend = inner(at.bend, at.z * at.z) + float(np.dot(rows.ridge, at.w * at.w))
+        if 0.5 * slope * slope <= self._tuning.rescale * bend * at.value:
+            return
+        w, z = at.w, at.z.copy()
+        zero = rows.at(np.zeros(rows.size), np.zeros(rows.n))
+        first = inner(zero.slope, z)
+        new = rows.move(zero, w, z, first, self._tuning.flat) if first < 0 else zero
+        self._arrive(new or rows.at(np.zeros(rows.size), np.zeros(rows.n)))
+
+    def _best_intercept(self, rows: Rows, at: At) -> At:
+        """The same w with the b that is best for it, found on the stored predictions."""
+        way, ones = np.zeros(rows.size), np.ones(rows.n)
+        way[-1] = 1.0
+        for _ in range(30):
+            slope, bend = float(at.slope.sum()), float(at.bend.sum())
+            if abs(slope) <= self._tuning.balance * float(np.abs(at.slope).sum()):
+                break
+            step = -slope / max(bend, self._hessian.least)
+            new = rows.move(at, step * way, step * ones, slope * step, self._tuning.flat)
+            if new is None:
+                return rows.at(at.w, at.z)
+            at = new
+        return at
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    def _step(self, budget: Budget) -> bool:
+        """One step; False if it brought nothing, that is if rounding has won."""
+        rows, tuning, at, before = self._rows, self._tuning, self._at, self._gap()
+        value, bend = at.value, at.bend
+        enough = tuning.enough * self._aim * abs(value)
+        self._steps += 1
+        early = self._steps <= tuning.early
+        for _ in range(tuning.attempts if early else 1):
+            way, dz = self._hessian.solve(-self._gradient, bend, enough, budget)
+            slope = float(np.dot(self._gradient, way))
+            whole = rows.trial(at, way, dz)
+            other = rows.gentler(at, dz, whole, slope)
+            if other is None or budget.expired:
+                break
+            bend = other
+        self._moved = True
+        flat = tuning.flat if early else tuning.flatter
+        new = rows.move(at, way, dz, slope, flat, whole) if slope < 0 else None
+        if new is None:
+            self._restore(at.w)
+            return self._hessian.distrust()
+        self._arrive(new)
+        if self._free:
+            self._settle_intercept()
+        return self._gap() < 0.9 * before or self._at.value < value * (1 - 1e-13)
+
+    def _settle_intercept(self) -> None:
+        """The gap is that of the gradient only at the best b: go there when all else would pass."""
+        at, g = self._at, float(self._gradient[-1])
+        bend = max(float(at.bend.sum()), self._hessian.least)
+        if g != 0 and self._rows.gap(self._gradient) + 0.5 * g * g / bend <= self._aim * at.value:
+            self._arrive(self._best_intercept(self._rows, at))
+
+    def _restore(self, w: Vector) -> None:
+        """To w, with everything computed anew."""
+        self._solved = None
+        self._own += 0.5
+        self._arrive(self._rows.at(w, self._rows.margins(w)))
+
+    def _arrive(self, at: At) -> None:
+        self._now, self._gradient = at, self._rows.gradient(at)
+        self._own += 0.5
+
+    def _gap(self) -> float:
+        """P - D at the dual point of w; with an intercept, if b is best, else about that."""
+        gap = self._rows.gap(self._gradient)
+        return gap + abs(float(self._gradient[-1] * self._at.w[-1])) if self._free else gap

@@ -1,0 +1,1 @@
+"""The default method, auto: what it costs, what it chooses, when it changes."""

@@ -1,0 +1,1 @@
+"""A problem turned into smaller or smoother ones that another method solves."""

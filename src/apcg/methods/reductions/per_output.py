@@ -1,0 +1,154 @@
+"""K outputs that have nothing to do with each other: each is a problem of its own, over the same X.
+
+    P(W) = sum_k P_k(W_k)
+
+That is so if the loss is a sum over outputs and the penalty a sum over the entries of W: the lasso
+with y of K columns. The outputs take turns. Each is solved by `auto` for one output, and the sum of
+their certificates is that of the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._base.validation import Matrix, Vector
+from ...certify.certificate import certify, certify_enough
+from ...certify.points import Certificate, Point, Start
+from ...losses.outputs import Columns
+from ...problems.erm import ERM
+from ...problems.outputs import Outputs, apart
+from ..base import Budget, Need, Needs, Run, Target, Work, unmet
+from ..plan.plan import Auto
+
+
+def _falls_apart(problem: ERM) -> bool:
+    if not isinstance(problem, Outputs) or not isinstance(problem.loss, Columns):
+        return False
+    return problem.separable and unmet(Auto(), apart(problem)[0]) is None
+
+
+APART = Need(
+    "a loss that is a sum over outputs and a penalty that is one over entries of W",
+    _falls_apart,
+    lambda p: f"loss {p.loss.name!r} or penalty {p.penalty} is not of that kind",
+)
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """The method "one_by_one"."""
+
+    name: ClassVar[str] = "one_by_one"
+    needs: ClassVar[Needs] = (APART,)
+    outputs: ClassVar[bool] = True
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> OneByOneRun:
+        """Begin with the columns of x, w and b, or at zero."""
+        assert isinstance(problem, Outputs)
+        return OneByOneRun(problem, at, target, rng)
+
+
+class OneByOneRun:
+    """The runs of all outputs."""
+
+    def __init__(
+        self, problem: Outputs, at: Start, target: Target, rng: np.random.Generator
+    ) -> None:
+        self.parts, self.tol = apart(problem), target.tol
+        self.starts = [_column(at, k) for k in range(problem.K)]
+        self.runs: list[Run] = [
+            Auto().start(part, start, target, rng)
+            for part, start in zip(self.parts, self.starts, strict=True)
+        ]
+        self.found: list[Certificate | None] = [None] * problem.K
+
+    @property
+    def side(self) -> str:
+        """What the methods at work are at work on: the same, as the outputs differ in y only."""
+        return str(getattr(self.runs[0], "side", "primal"))
+
+    @property
+    def mu(self) -> float:
+        """The least mu-hat of all."""
+        return min(float(getattr(run, "mu", 1.0)) for run in self.runs)
+
+    @property
+    def at_work(self) -> str:
+        """The method of the last output that is not done, by name."""
+        return str(getattr(self.runs[self._open[-1] if self._open else -1], "at_work", "auto"))
+
+    @property
+    def stuck(self) -> bool:
+        """Whether no output that is not done gets any further."""
+        return bool(self._open) and all(getattr(self.runs[k], "stuck", False) for k in self._open)
+
+    @property
+    def _open(self) -> list[int]:
+        """The outputs that are not within the tolerance."""
+        return [k for k, c in enumerate(self.found) if c is None or not c.relative <= self.tol]
+
+    def advance(self, budget: Budget) -> Work:
+        """Each output that is not done goes on until a look at it can pay, and is looked at."""
+        spent = 0
+        for k in self._open:
+            spent = max(spent, self.runs[k].advance(budget).passes)
+            self.found[k] = found = certify_enough(self.parts[k], self.runs[k].point(), self.tol)
+            if found.relative > self.tol:
+                self.runs[k].seen(found)
+            if budget.expired:
+                break
+        return Work(spent)
+
+    def point(self) -> Certificate:
+        """The certificates of the outputs side by side; of one that had no turn, of its start."""
+        found = [
+            _begun(part, start) if c is None else c
+            for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
+        ]
+        return Certificate(
+            w=_side_by_side([c.w for c in found]),
+            x=_side_by_side([c.x for c in found]),
+            b=np.array([c.b for c in found]),
+            z=_side_by_side([c.z for c in found]),
+            primal=math.fsum(c.primal for c in found),
+            dual=math.fsum(c.dual for c in found),
+            exact=all(c.exact for c in found),
+        )
+
+    def seen(self, certificate: Certificate) -> None:
+        """Each output was told of its own."""
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """What the runs have to add to their answers."""
+        columns, new = list(certificate.w.T), False
+        for k, (run, found) in enumerate(zip(self.runs, self.found, strict=True)):
+            finish: Any = getattr(run, "finish", None)
+            point = finish(found, converged) if finish is not None and found is not None else None
+            if point is not None:
+                columns[k], new = point.w, True
+        return Point(_side_by_side(columns), None, certificate.b) if new else None
+
+
+def _column(at: Start, k: int) -> Start:
+    """The start of output k."""
+    x, w = (None if a is None else np.ascontiguousarray(a[:, k]) for a in (at.x, at.w))
+    b = None if at.b is None else float(at.b[k])
+    return Start(x, w, b, side=at.side)
+
+
+def _begun(part: ERM, at: Start) -> Certificate:
+    """The certificate of a start."""
+    w = at.w
+    if w is None and (at.x is None or not part.dual_form):  # no w is known by x alone
+        w = np.zeros(part.d)
+    return certify(part, Point(w, at.x, 0.0 if at.b is None else at.b))
+
+
+def _side_by_side(columns: list[Vector]) -> Matrix:
+    return np.ascontiguousarray(np.column_stack(columns))

@@ -1,0 +1,148 @@
+"""Few samples with many features: the same problem in the span of the samples.
+
+With g = L2 the optimal w is a combination of the samples, w = X'c. Nothing but the inner products
+K = X X' of the samples matters then. Let K = L L', with L of n rows and r <= n columns (r is the
+rank of K). L has the inner products of X, so
+
+    minimize (1/n) sum_i s_i phi_i(L_i'v) + (lambda b/2)|v|^2
+
+is the same problem in r <= n unknowns: X w = L v and |w| = |v| at its optimum. The dual is the same
+function of x. A pass over L costs n r and not n d, and a matrix of r x r can be factored.
+
+    x of the small problem is x of the large one;   w = X'c with L'c = v
+
+What is found is certified on X itself. K has rounding errors; where they matter, the look fails
+and the run says that it is stuck.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from ..._base.validation import Matrix, Vector
+from ...certify.certificate import certify_enough
+from ...certify.points import Certificate, Point, Start
+from ...data import Dense
+from ...problems.erm import ERM
+from ..base import Budget, Method, Need, Needs, Run, Target, Work
+from ..dual.one_output import L2_PENALTY
+
+DENSE = Need(
+    "dense X", lambda p: p.samples.arrays[2].size == 0 and p.d > 0, lambda p: "X is sparse"
+)
+#: Features in a block of X that is read at a time if X is not float64: the copy is small then.
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Span:
+    """The method "span": the small problem is made, and solved by `solver`.
+
+    patience  how often the gap of X may be larger than that of L before the run is stuck
+    """
+
+    solver: Method
+    patience: int = 2
+    name: ClassVar[str] = "span"
+    needs: ClassVar[Needs] = (L2_PENALTY, DENSE)
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SpanRun:
+        """Begin at x, or at zero."""
+        return SpanRun(problem, at, target, rng, self.solver, self.patience)
+
+
+class Basis:
+    """K = L L' of the rows of X, and the way from v back to w."""
+
+    def __init__(self, X: Matrix) -> None:
+        K = np.zeros((len(X), len(X)))
+        step = X.shape[1] if X.dtype == np.float64 else _BLOCK
+        for first in range(0, X.shape[1], step):
+            part = X[:, first : first + step].astype(np.float64, copy=False)
+            K += part @ part.T
+        # pivots, because K may have a lower rank: of centred columns it has
+        found, pivots, rank, _ = lapack.dpstrf(K, lower=1, overwrite_a=1)
+        self._X, self._first = X, pivots[:rank] - 1
+        self._lower = found[:rank, :rank]
+        self.L = np.zeros((len(X), rank))
+        self.L[pivots - 1] = np.tril(found)[:, :rank]
+
+    def w(self, v: Vector) -> Vector:
+        """w = X'c with c on as many rows as L has columns, and X w = L v."""
+        c = np.zeros(len(self._X))
+        c[self._first] = solve_triangular(self._lower, v, trans="T", lower=True)
+        return np.asarray(Dense(self._X).dot(c))
+
+
+class SpanRun:
+    """A method at work on L, in the place of X."""
+
+    side = "dual"
+
+    def __init__(
+        self,
+        problem: ERM,
+        at: Start,
+        target: Target,
+        rng: np.random.Generator,
+        solver: Method,
+        patience: int,
+    ) -> None:
+        self.problem, self._patience = problem, patience
+        self._basis = Basis(problem.samples.stored)
+        self._small = problem.altered(samples=Dense(self._basis.L), d=self._basis.L.shape[1])
+        start = Start(x=at.x, b=at.b)
+        if at.x is not None:
+            start = replace(start, w=self._small.omega(at.x))
+        self._aim = target.tol
+        #: a pass over L, and what K took, in passes over X
+        self._pass = self._small.d / problem.d
+        self._cost, self._counted = problem.n_samples / 4, 0
+        most = math.ceil(target.max_passes / max(self._pass, 1e-9))
+        self._run: Run = solver.start(self._small, start, replace(target, max_passes=most), rng)
+        self.stuck = self._small.d == 0
+        self._passed = self._failed = False
+
+    def advance(self, budget: Budget) -> Work:
+        """Solve the small problem until its gap passes."""
+        most = self._cost + budget.passes
+        self._passed = False
+        while not (self.stuck or self._passed or budget.expired) and self._cost < most:
+            passes = max(1, math.ceil((most - self._cost) / self._pass))
+            work = self._run.advance(replace(budget, passes=passes, fixed=False))
+            self._cost += max(work.passes, 1) * self._pass
+            found = certify_enough(self._small, self._run.point(), self._aim)
+            self._passed = found.relative <= self._aim
+            if not self._passed:
+                self._run.seen(found)
+                self.stuck = bool(getattr(self._run, "stuck", False))
+        passes = math.ceil(self._cost) - self._counted
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """The point of the small problem, on X.
+
+        Of a w alone, x of its predictions is enough, and w = A x/(lambda n) the cheapest. If that
+        failed, w is made from v: where x is a small difference of large numbers it has more digits.
+        """
+        found, small = self._run.point(), self._small
+        if found.w is None:
+            return Point(x=found.x, b=found.b)
+        if found.x is None and not self._failed:
+            z = small.samples.tdot(found.w) + found.b
+            return Point(x=small.loss.dual_of(z, small.y, small.weights), b=found.b)
+        return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
+
+    def seen(self, certificate: Certificate) -> None:
+        """If the look should have passed, K lacks digits: aim lower, a few times."""
+        if self._passed:
+            self._failed = True
+            self._patience -= 1
+            self.stuck = self._patience < 0
+            self._aim *= 0.1

@@ -1,0 +1,232 @@
+"""Some columns of X, or all, as a round multiplies with them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..._base.validation import Index, Matrix, Vector
+from ..._kernels.sparse import columns
+from ...data.linear_map import Sparse
+from ...problems.erm import ERM
+from ...problems.objective import Rows
+
+
+class Block(Protocol):
+    """Columns X_W of X."""
+
+    #: what a Gram matrix of it costs, in passes over X
+    cost: float
+
+    def gram(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        """X_W' diag(bend) X_W; if `centred` with the means weighted by bend off, and these."""
+
+    def slope(self, slope: Vector) -> Vector:
+        """-X_W' slope"""
+
+    def times(self, step: Vector) -> Vector:
+        """X_W step"""
+
+
+class Growing:
+    """Columns W of X whose Gram matrix can be kept, and grows with them."""
+
+    def __init__(self, problem: ERM, W: Index) -> None:
+        self._problem, self.W = problem, W
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self._bend = np.empty(0)
+        #: what the last Gram matrix cost, in passes over X
+        self.cost = 0.0
+
+    def extend(self, more: Index) -> None:
+        """With more columns, and their part of a Gram matrix that is kept."""
+        m = self.W.size
+        self.W = np.concatenate([self.W, more])
+        self.join(more)
+        if self._kept is None:
+            return
+        (G, mean), bend = self._kept, self._bend
+        whole = np.empty((self.W.size,) * 2)
+        whole[:m, :m], whole[m:] = G, self.rows(m, bend)
+        if mean is not None:
+            total = float(bend.sum())
+            mean = -self.slope(bend) / total
+            whole[m:] -= total * np.outer(mean[m:], mean)
+        whole[:m, m:] = whole[m:, :m].T
+        self._kept = whole, mean
+
+    def gram(
+        self, bend: Vector, centred: bool, *, kept: bool = False
+    ) -> tuple[Matrix, Vector | None]:
+        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
+        self.cost = 0.0
+        if kept and self._kept is not None:
+            return self._kept
+        self.cost = 0.25 * self.W.size**2 / self._problem.d
+        if bend.size != self._problem.n_samples:
+            bend = np.full(self._problem.n_samples, bend)
+        made = self.made(bend, centred)
+        if kept:
+            self._kept, self._bend = made, bend
+        return made
+
+    def join(self, more: Index) -> None:
+        """Make ready what the new columns need; W has them already."""
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        """X_V' diag(bend) X_W, where V is W from `first` on."""
+        raise NotImplementedError
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        """As `gram`, made anew."""
+        raise NotImplementedError
+
+    def slope(self, slope: Vector) -> Vector:
+        """As in `Block`."""
+        raise NotImplementedError
+
+
+class Copied(Growing):
+    """The columns W, a dense copy unless they are all that there are."""
+
+    def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
+        super().__init__(problem, W)
+        if X is None:
+            whole = W.size == problem.d and np.array_equal(W, np.arange(W.size))
+            made = problem.samples.stored if whole else problem.samples.stored[:, W]
+            X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
+        self.X = X
+
+    def part(self, some: Index) -> Copied:
+        """Some of its columns, by their place in it."""
+        return Copied(self._problem, self.W[some], self.X[:, some])
+
+    def join(self, more: Index) -> None:
+        self.X = np.hstack([self.X, Copied(self._problem, more).X])
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        X, mean = self.X, None
+        if centred:
+            mean = bend @ X / float(bend.sum())
+            X = X - mean
+        if bend.min() == bend.max():
+            return float(bend[0]) * (X.T @ X), mean
+        A = np.sqrt(bend)[:, None] * X
+        return A.T @ A, mean
+
+    def centred(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector, Vector | None]:
+        """The columns as rows, less their means if `centred`, and a bend: A diag(bend) A' is G.
+
+        All entries of that bend are the same. The last of the three are the means.
+        """
+        A, mean, scale = self.X.T, None, bend
+        if centred:
+            mean = bend @ self.X / float(bend.sum())
+            A = A - mean[:, None]
+        if bend.min() < bend.max():
+            scale = np.full(bend.size, bend.mean())
+            A = A * np.sqrt(bend / scale)
+        return np.ascontiguousarray(A), scale, mean
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
+
+    def slope(self, slope: Vector) -> Vector:
+        return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
+
+    def times(self, step: Vector) -> Vector:
+        return np.asarray(self.X @ step)
+
+
+class Picked(Growing):
+    """Columns W of sparse data, as they are stored by columns and by rows, in float64."""
+
+    def __init__(self, problem: ERM, W: Index) -> None:
+        super().__init__(problem, W)
+        assert isinstance(problem.samples, Sparse)
+        self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
+        self._packed = self._samples.wide  # so that products with few columns are by these
+
+    def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        G, mean = self.rows(0, bend), None
+        if centred:
+            total = float(bend.sum())
+            mean = -self.slope(bend) / total
+            G -= total * np.outer(mean, mean)
+        return G, mean
+
+    def rows(self, first: int, bend: Vector) -> Matrix:
+        size = self.W.size
+        place, out = np.full(self._d, -1), np.empty((size - first, size))
+        place[self.W] = np.arange(size)
+        room = np.empty(size, np.int64), np.empty(size)
+        columns.gram_rows(*self._samples.arrays, place, first, bend, *room, out)
+        return out
+
+    def slope(self, slope: Vector) -> Vector:
+        out = np.empty(self._d)
+        self._packed.products(slope, out, self.W)
+        return -out[self.W]
+
+    def times(self, step: Vector) -> Vector:
+        out = np.zeros(self._n)
+        self._packed.add(self.W, step, out)
+        return out
+
+
+class Sliced:
+    """Columns of sparse data, as a sparse matrix."""
+
+    def __init__(self, columns: Any, W: Index) -> None:
+        self._X = columns[:, W].astype(np.float64)
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self.cost = 0.0
+
+    def gram(
+        self, bend: Vector, centred: bool, *, kept: bool = False
+    ) -> tuple[Matrix, Vector | None]:
+        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
+        if kept and self._kept is not None:
+            return self._kept
+        bend = np.broadcast_to(bend, self._X.shape[:1])
+        G, mean = (self._X.T @ self._X.multiply(bend[:, None]).tocsc()).toarray(), None
+        if centred:
+            total = float(bend.sum())
+            mean = self._X.T @ bend / total
+            G -= total * np.outer(mean, mean)
+        self._kept = (G, mean) if kept else None
+        return G, mean
+
+    def slope(self, slope: Vector) -> Vector:
+        return np.asarray(-(self._X.T @ slope))
+
+    def times(self, step: Vector) -> Vector:
+        return np.asarray(self._X @ step)
+
+
+class All:
+    """All columns, by passes over the rows: for many more rows than columns."""
+
+    def __init__(self, problem: ERM) -> None:
+        p = problem
+        none = np.zeros(p.d)
+        self._rows = Rows(p.samples.stored, p.y, p.weights, 1 / p.n, p.loss, none)
+        self.cost = self._rows.gram_madds / (2 * max(self._rows.nnz, 1))
+
+    def gram(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
+        upper = self._rows.gram(bend)
+        G = np.triu(upper)
+        G += np.triu(upper, 1).T
+        if not centred:
+            return G, None
+        total = float(bend.sum())
+        mean = self._rows.combine(bend) / total
+        G -= total * np.outer(mean, mean)
+        return G, mean
+
+    def slope(self, slope: Vector) -> Vector:
+        return -self._rows.combine(slope)
+
+    def times(self, step: Vector) -> Vector:
+        return self._rows.margins(step)

@@ -1,0 +1,1 @@
+"""Working sets on sparse columns."""

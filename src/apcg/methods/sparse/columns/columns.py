@@ -1,0 +1,252 @@
+"""Rounds on sparse columns: for sparse data with many columns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...._base.validation import Index, Vector
+from ....certify.points import Start
+from ....data.packed import Packed
+from ....problems.erm import ERM
+from ...base import Target
+from ..penalty import ScaledPenalty
+from ..run import SparseRun
+from ..tuning import SetTuning
+from .first_sweeps import FreshRun
+from .sparse_gram import PickedRun
+from .support_cg import ColumnModel
+from .support_rows import Faces
+
+_NONE = np.empty(0)
+
+
+class ColumnsRun(FreshRun):
+    """A model on the columns that may move: P itself for the squared loss."""
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
+        super().__init__(problem, at, target, tuning)
+        self._model: _Fixed | None = None
+        exact = self.losses.constant
+        self._faces = Faces(self._samples, tuning, exact=exact, intercept=problem.intercept)
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        """The squared loss with a small support goes on by Gram matrices of sets."""
+        if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
+            return PickedRun.after(self, problem, target)
+        self._faces.begin()
+        return super().turn(problem, target)
+
+    def predict(self) -> Vector:
+        """X w + b by the columns of the support."""
+        S, z = np.flatnonzero(self.w), np.full(self.problem.n_samples, self.b)
+        if S.size:
+            self._packed.add(S, self.w[S], z)
+        return z
+
+    def descend(self) -> None:
+        """The slopes of the columns kept."""
+        if self.slope.size == 0:
+            self.slope = np.zeros(self.problem.d)
+        self._pair = None
+        if not self.w.any():  # at the start: a path may never need the columns
+            super().descend()
+            return
+        self._packed.products(-self.at.slope, self.slope, self.kept)
+        d = self.problem.d
+        self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
+
+    def _descend_exactly(self) -> None:
+        p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
+        if penalty.bounded or penalty.a.min() == 0:
+            self.kept = None
+            self.descend()
+            return
+        if not penalty.ridged:
+            near = self.slope if self.kept is None else self.slope[self.kept]
+            on = penalty if self.kept is None else penalty.on(self.kept)
+            s = 1 / max(1.0, on.most(near) * (1 + self.slack))
+            x *= s
+        v = p._combine(x)
+        self.kept, self.slope, self._pair = None, v * (p.alpha / s), (x, v)
+        self.cost += 0.5
+
+    def _anew(self) -> None:
+        super()._anew()
+        self.slope = -self._samples.dot(self.at.slope)
+
+    def widen(self) -> None:
+        super().widen()
+        self._model = None
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def _choose(self) -> Index:
+        penalty = self.penalty.times(self.theta)
+        if penalty.bounded:
+            return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.slope) > 0))
+        return self._near(self.tuning.entering * penalty.a)
+
+    def _near(self, bound: Vector) -> Index:
+        return np.flatnonzero((np.abs(self.slope) > bound) | (self.w != 0))
+
+    def _worst(self, W: Index) -> float:
+        return float(self.penalty.violations(self.w, self.slope).max())
+
+    def _step_on(self, W: Index, value: float) -> bool:
+        step = self._squared if self.losses.constant else self._newton
+        return step(W, self.penalty.times(self.theta), value)
+
+    # ---- the squared loss -----------------------------------------------------------------------
+
+    def _squared(self, W: Index, penalty: ScaledPenalty, value: float) -> bool:
+        """P itself on the columns W."""
+        if self._model is None:
+            self._model = _Fixed(self, self._packed)
+        fixed, tuning, p = self._model, self.tuning, self.problem
+        model = fixed.on(W, self.w[W], self.at.z, penalty)
+        before = model.r.copy()
+        first = worst = model.sweep()
+        needed = self._needed(value, model.v)
+        for _ in range(self._more_sweeps):
+            if worst <= max(tuning.settled * first, needed):
+                break
+            worst = model.sweep()
+        if self.theta == 1 and worst > needed:
+            size, cut = self._face(W, model, p.weights, p.n * penalty.b, worst, needed)
+            stable = size == self._size and cut <= tuning.stable[0] * size
+            self._size = size
+            most = min(2 * self._most, tuning.most_gradients[0])
+            self._most = most if stable else tuning.gradients[0]
+        self.cost += model.spent / (2 * max(self._samples.nnz, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            way = (before - model.r) / fixed.root
+        if self.problem.weights.size > 1:
+            way[self.problem.weights == 0] = 0.0
+        return self._go(W, model.v, way, fixed.intercept(W, model.v))
+
+    def _face(
+        self, W: Index, model: ColumnModel, bend: Vector, b: Vector, worst: float, needed: float
+    ) -> tuple[int, int]:
+        """Conjugate gradients on the support, in the way that is predicted to be the fastest."""
+        tuning, faces, most, share = self.tuning, self._faces, self._most, self.tuning.residual
+        digits = math.log(max(worst / needed, 1.0)) if needed > 0 else math.inf
+        ridged = self.penalty.ridged  # then the gap is of second order, and half of them will do
+        digits *= 0.5 if ridged else 1.0
+        turn = faces.turn(W, model.support, self._likely, bend, b, digits)
+        if faces.factor is not None:
+            most, share = tuning.factored
+        elif turn is not None:
+            most = tuning.long_run
+            if faces.settled and not ridged:
+                share = tuning.rest[not self.losses.constant]
+        found = model.face(most, share, needed, turn)
+        faces.learn(model.done, most, model.left, found[1])
+        return found
+
+    @property
+    def _more_sweeps(self) -> int:
+        """After the first one: the better a step on the support, the fewer."""
+        if self._faces.factor is not None:
+            return 0
+        return self.tuning.late_sweeps if self._faces.ready else self.tuning.more_sweeps
+
+    def _likely(self, few: bool) -> Index:
+        """The columns that may be in the support some time: those next to it."""
+        if not few:
+            return self._near(self.tuning.next_to * self.penalty.a)
+        slack = np.where(self.w != 0, np.inf, np.abs(self.slope) - self.penalty.a)
+        count = int(np.count_nonzero(self.w) * (1 + self.tuning.factor_room))
+        return np.argpartition(-slack, min(count, slack.size - 1))[:count]
+
+    def _needed(self, value: float, v: Vector) -> float:
+        """The violation that is small enough for the gap that is asked for: see `wanted`."""
+        exact, n = self.losses.constant and not self.penalty.ridged, self.problem.n
+        share = self._tol * self.tuning.enough_columns[not exact]
+        least, size = n * share * abs(value), float(np.abs(v).sum())
+        fine = n * self.penalty.least * math.sqrt(share)
+        return min(fine, least / size) if size > 0 else fine
+
+    def _go(self, W: Index, v: Vector, way: Vector, mean: Vector) -> bool:
+        step = v - self.w[W]
+        if not step.any():
+            return False
+        way_b = -float(np.dot(mean, step)) if mean.size else 0.0
+        return self.move(W, v, way, way_b) > 0
+
+    # ---- other losses ---------------------------------------------------------------------------
+
+    def _newton(self, W: Index, penalty: ScaledPenalty, value: float) -> bool:
+        """A step of Newton's method on the columns W, inside a region of trust."""
+        bend = self.bend()
+        root = np.sqrt(bend)
+        packed = self._packed
+        scaled = packed.scaled(W, root)
+        squares, mean, e = scaled.squares, _NONE, _NONE
+        if self.problem.intercept:
+            total = math.sqrt(float(bend.sum()))
+            e, mean = root / total, scaled.most / total
+            squares = _centred(squares, mean)
+        v = self.w[W]
+        with np.errstate(divide="ignore"):
+            far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
+        on = penalty.on(W)
+        on = ScaledPenalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = np.where(root > 0, -self.at.slope / root, 0.0)
+        model = ColumnModel(scaled, np.arange(W.size), squares, v.copy(), r, on, mean, e)
+        worst, high = self._sweep(model)
+        if self.theta == 1 and high:
+            needed = self._needed(value, model.v) / self.problem.n
+            self._face(W, model, bend, penalty.b, worst, needed)
+        self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
+        step = model.v - v
+        if not step.any():
+            return self.lifts()
+        way = np.zeros(self.problem.n_samples)
+        packed.add(W, step, way)
+        way_b = -float(np.dot(mean, step)) / total if mean.size else 0.0
+        taken = self.move(W, model.v, way + way_b, way_b)
+        self._steer(taken, int(np.count_nonzero(model.v)))
+        return taken > 0 or self.lifts()
+
+
+def _centred(squares: Vector, mean: Vector) -> Vector:
+    """The squares of columns less their means; 0 for a column that is constant up to rounding."""
+    made = squares - mean * mean
+    return np.where(made > 1e-7 * squares, made, 0.0)
+
+
+class _Fixed:
+    """The columns of the squared loss, which do not change: X, or X times the roots of weights."""
+
+    def __init__(self, run: ColumnsRun, packed: Packed) -> None:
+        p = run.problem
+        self._problem = p
+        n, d = p.n_samples, p.d
+        self.mean = self.e = _NONE
+        self.root, self._packed = np.sqrt(p.weights), packed
+        if p.weights.size > 1:
+            self._packed = packed.scaled(np.arange(d), self.root)
+        self._squares = self._packed.squares
+        if p.intercept:
+            total = math.sqrt(p.n)
+            self.e = np.broadcast_to(self.root / total, n).copy()
+            self.mean = np.zeros(d)
+            self._packed.products(self.e, self.mean)
+            self._squares = _centred(self._squares, self.mean)
+        self._total = math.sqrt(p.n)
+
+    def on(self, W: Index, w: Vector, z: Vector, penalty: ScaledPenalty) -> ColumnModel:
+        """The model on some columns: n times P, less what does not depend on them."""
+        p, n = self._problem, float(self._problem.n)
+        on = penalty.on(W)
+        on = ScaledPenalty(n * on.a, n * on.b, on.lower, on.upper)
+        r = self.root * (p.y - z)
+        mean = self.mean[W] if self.mean.size else _NONE
+        return ColumnModel(self._packed, W, self._squares[W], w.copy(), r, on, mean, self.e)
+
+    def intercept(self, W: Index, v: Vector) -> Vector:
+        """The means of the columns, weighted: what b changes by is minus their product with it."""
+        return self.mean[W] / self._total if self.mean.size else _NONE

@@ -1,0 +1,175 @@
+"""What runs on sparse columns share, with one output and with K.
+
+The columns are a copy in float32, half as many bytes to read. That moves the minimiser by a few
+parts in 1e7, and nothing else: the gap is always that of the data as it is given. Where that is too
+coarse they are float64.
+
+Most columns are far from moving, and their slopes are not taken until the last look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._base.validation import Index, Vector
+from ....certify.points import Certificate, Start
+from ....data.packed import Packed
+from ....problems.erm import ERM
+from ...base import Target
+from ..penalty import ScaledPenalty
+from ..run import SparseRun
+from ..tuning import SetTuning
+
+
+class PackedRun(SparseRun):
+    """A round: a model on what may move, sweeps, conjugate gradients, a step.
+
+    kept  the columns whose slopes are taken; None for all. The others are far from moving
+    """
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
+        super().__init__(problem, at, target, tuning)
+        self._samples: Any = problem.samples
+        #: whether the columns are float32
+        self.narrow = target.tol >= tuning.narrow
+        self._failed = 0
+        self.kept: Index | None = None
+        #: the most conjugate gradients of a round, and the size of the support of the last one
+        self._most, self._size = tuning.gradients[not self.losses.constant], 0
+        self._trust = tuning.trust  # no margin changes by more in a step
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        """With the slopes of columns that may enter by the strong rule only."""
+        before = self.by_column.a
+        super().turn(problem, target)
+        self._most = self.tuning.gradients[not self.losses.constant]
+        self.kept = None
+        if not self.by_column.bounded:
+            self.kept = self._near(np.maximum(2 * self.by_column.a - before, 0.0))
+        return self
+
+    @property
+    def by_column(self) -> ScaledPenalty:
+        """The penalty of an entry of w, for each column."""
+        return self.penalty
+
+    @property
+    def _packed(self) -> Packed:
+        packed: Packed = self._samples.narrow if self.narrow else self._samples.wide
+        return packed
+
+    @property
+    def slack(self) -> float:  # type: ignore[override]
+        """What float32 may do to a slope."""
+        return 1e-7 if self.narrow else SparseRun.slack
+
+    @property
+    def falls(self) -> float:
+        return self.tuning.stage[0]
+
+    # ---- the gap --------------------------------------------------------------------------------
+
+    def gap(self) -> tuple[float, float]:
+        gap, value = self._gap_at(self.theta)
+        if self.theta == 1 and self._pair is None and gap <= self._tol * abs(value):
+            self._descend_exactly()
+            gap, value = self._gap_at(self.theta)
+            if self._paired and gap > self._tol * abs(value):  # float32 said that it would do
+                self._failed += 1
+                self._anew()
+                gap, value = self._gap_at(self.theta)
+        return gap, value
+
+    def _descend_exactly(self) -> None:
+        """All slopes in float64, of a dual point that is feasible unless other columns violate."""
+        raise NotImplementedError
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: everything anew in float64, maybe the columns too."""
+        if self.seen_at is not None:
+            self._failed += self.theta == 1
+            self._anew()
+
+    def _anew(self) -> None:
+        """Everything in float64; from now on the columns too, if that was needed before."""
+        if self._failed >= self.tuning.failures and self.narrow:
+            self.widen()
+        self.kept = None
+        self.arrive(super().predict())
+
+    def widen(self) -> None:
+        """Columns in float64 from now on."""
+        self.narrow = False
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def round(self, gap: float, value: float) -> bool:
+        W = self._choose()
+        moved = self._step_on(W, value)
+        if self.theta > 1:
+            self.theta = self.fallen(self.theta)
+            near = self.tuning.near * self.theta
+            self.kept = self._near(near * self.by_column.a) if self.theta > 1 else None
+            self.descend()
+            return True
+        if moved:
+            self._shrink(self._worst(W))
+            self.descend()
+        elif self.kept is not None:
+            self.kept = None
+            self.descend()
+            return True
+        return moved
+
+    def _choose(self) -> Index:
+        """What may move: columns, or entries of W with K outputs."""
+        raise NotImplementedError
+
+    def _step_on(self, W: Index, value: float) -> bool:
+        """A step on what may move, if P falls."""
+        raise NotImplementedError
+
+    def _near(self, bound: Vector) -> Index:
+        """The columns of the support, and those whose slope was above the bound."""
+        raise NotImplementedError
+
+    def _worst(self, W: Index) -> float:
+        """The largest violation of what may move."""
+        raise NotImplementedError
+
+    def _shrink(self, worst: float) -> None:
+        """Leave out columns that are further from moving than any that moves violates."""
+        penalty = self.by_column
+        if self.kept is None and worst < 0.5 * penalty.least and not penalty.bounded:
+            self.kept = self._near(penalty.a - worst)
+
+    @property
+    def _more_sweeps(self) -> int:
+        """After the first one."""
+        return self.tuning.more_sweeps
+
+    def _sweep(self, model: Any) -> tuple[float, bool]:
+        """Sweeps over a model that is not exact: the violation left, and whether that is much."""
+        first = worst = model.sweep()
+        for _ in range(self._more_sweeps):
+            if worst <= self.tuning.forced * first:
+                break
+            worst = model.sweep()
+        return worst, worst > self.tuning.forced * first
+
+    def _steer(self, taken: float, size: int) -> None:
+        """How long conjugate gradients are, and how far a step may go, after this one."""
+        tuning = self.tuning
+        if self.theta == 1:
+            stable = taken == 1 and abs(size - self._size) <= tuning.stable[1] * size
+            self._size = size
+            most = min(2 * self._most, tuning.most_gradients[1])
+            self._most = most if stable else tuning.gradients[1]
+        self._steer_trust(taken)
+
+    def _steer_trust(self, taken: float) -> None:
+        """How far a step may go, after one of which so much was taken."""
+        low, high = self.tuning.trusts
+        self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)

@@ -1,0 +1,1 @@
+"""Working sets on dense columns, and dense paths of the squared loss."""

@@ -1,0 +1,151 @@
+"""Rounds on all columns: for many more rows than columns, dense or sparse.
+
+For the squared loss one Gram matrix is all there is to know. For another loss the Gram matrix of a
+sample of the rows is good enough to begin with, and one is used as long as it serves: a new one
+costs many passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._base.validation import Matrix, Vector
+from ....certify.points import Start
+from ....data.linear_map import Dense, Sparse, Stored
+from ....problems.erm import ERM
+from ...base import Budget, Target
+from ..blocks import All, Copied
+from ..gram import GramModel
+from ..run import NEAR
+from ..tuning import SetTuning
+from .run import DenseRun
+
+
+class TallRun(DenseRun):
+    """A round: a model on all columns, or on those that may move, and a step."""
+
+    def __init__(
+        self, problem: ERM, at: Start, target: Target, tuning: SetTuning, rng: np.random.Generator
+    ) -> None:
+        super().__init__(problem, at, target, tuning)
+        self.theta = 1.0  # there is no way to save: all columns are in the model
+        self._block, self._rng = All(problem), rng
+        self._cold = at.w is None
+        self._kept: tuple[Matrix, Vector | None] | None = None
+        self._W = np.arange(problem.d)  # the columns of the Gram matrix kept
+        self._whole = False  # the Gram matrix kept is one of all rows
+        self._last = np.inf
+
+    def begin(self, budget: Budget) -> None:
+        if self._cold and not self.losses.constant:
+            self._on_sample(budget)
+        super().begin(budget)
+
+    def _on_sample(self, budget: Budget) -> None:
+        """The answer on a sample of the rows, and its Gram matrix."""
+        p, tuning = self.problem, self.tuning
+        size = int(
+            max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
+        )
+        if tuning.sampled[self.sweeping] * size > p.n_samples:
+            return
+        rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
+        part = p.samples.stored[rows]
+        weights = p.weights[rows] if p.weights.size > 1 else p.weights
+        y = p.y[rows]
+        kept = y[weights > 0] if weights.size > 1 else y
+        if kept.size == 0 or (p.loss.margin and np.ptp(kept) == 0):
+            return  # nothing, or one class
+        sparse = hasattr(part, "indptr")
+        samples: Stored = (
+            Sparse(part.data, part.indices, part.indptr, p.d) if sparse else Dense(part)
+        )
+        n = float(np.sum(weights)) if weights.size > 1 else float(size)
+        small = p.altered(samples=samples, y=y, weights=weights, n=n, n_samples=size)
+        run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)
+        run.advance(Budget(tuning.sample_passes, False, budget.deadline))
+        self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor
+        self.cost += run.cost * size / p.n_samples
+
+    def matrix_round(self, gap: float, value: float) -> bool:
+        tuning, constant = self.tuning, self.losses.constant
+        if not constant or self.narrowed:
+            slow = gap > tuning.kept[self._whole] * self._last
+            if not self._serves() or (slow and (not constant or self.widens())):
+                self._kept = None
+        self._last = gap
+        fresh = self._kept is None
+        if self._kept is None:
+            self._kept = self._gram()
+            self._whole = True
+        (G, mean), W = self._kept, self._W
+        slope, w, penalty = self.slope[W], self.w[W], self.penalty.on(W)
+        sweeps = tuning.whole_sweeps if constant else tuning.sweeps
+        model = GramModel(G, slope, w, penalty, tuning, sweeps)
+        wanted = self.wanted(slope, w, penalty, gap, value)
+        model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
+        step = model.v - w
+        if not step.any():
+            return self._renew(fresh)
+        if constant:
+            return self.arrive_at(W, model, mean, value) or self._renew(fresh)
+        way_b = 0.0 if mean is None else -float(np.dot(mean, step))
+        ahead = np.zeros(self.problem.d)
+        ahead[W] = step
+        taken = self.move(W, model.v, self._block.times(ahead) + way_b, way_b)
+        self.cost += 0.5
+        if taken < 1:
+            self._kept = None
+        if taken == 0:
+            return self._renew(fresh)
+        self.slope, self._pair = self._block.slope(self.at.slope), None
+        self.cost += 0.5
+        return True
+
+    def released(self) -> None:
+        self._kept = None
+
+    def _serves(self) -> bool:
+        """Whether the Gram matrix kept has all columns that may move."""
+        if self._W.size == self.w.size:
+            return True
+        outside = self.penalty.violations(self.w, self.slope) > 0
+        outside[self._W] = False
+        return not outside.any()
+
+    def _gram(self) -> tuple[Matrix, Vector | None]:
+        """The Gram matrix of the columns that are near to moving, or of all of them.
+
+        For dense data it costs as the square of their number, and other losses need several.
+        """
+        p, constant = self.problem, self.losses.constant
+        self._W = np.arange(p.d)
+        if isinstance(p.samples, Dense):
+            near = self.moving()
+            if constant and near.size > self.tuning.moving * p.d:
+                near = self._W  # it then serves to the end
+            narrow = self.narrow_gram(near)
+            if narrow is not None:
+                self._W = near
+                return narrow
+            if not constant and 0 < near.size <= self.tuning.moving * p.d:
+                self._W, block = near, Copied(p, near)
+                made = block.gram(self.bend(), p.intercept)
+                self.cost += block.cost
+                return made
+        self.cost += self._block.cost
+        return self._block.gram(self.bend(), p.intercept)
+
+    def descend(self) -> None:
+        """`slope` anew, of a dual point that is feasible if the model has its slopes right."""
+        if not self.plain:
+            super().descend()
+            return
+        near = None if self.penalty.ridged else self.near
+        most = 1.0 if near is None else self.penalty.on(self._W).most(near) * (1 + NEAR)
+        self.descend_scaled(most)
+
+    def _renew(self, fresh: bool) -> bool:
+        """Nothing moved: whether a Gram matrix at this very point is any news."""
+        self._kept, constant = None, self.losses.constant
+        return self.widens() or (not constant and (not fresh or self.lifts()))

@@ -1,0 +1,256 @@
+"""Rounds on working sets: for dense data with more columns than matter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...._base.validation import Index, Vector
+from ....certify.points import Start
+from ....problems.erm import ERM
+from ...base import Target
+from ...plan import costs
+from ..blocks import Copied
+from ..gram import GramModel
+from ..penalty import ScaledPenalty
+from ..run import NEAR, SparseRun
+from ..tuning import SetTuning
+from .rows_sweep import SweptModel, swept
+from .run import DenseRun
+
+
+class WideRun(DenseRun):
+    """A round: the support and the columns nearest to it, a model on them, a few steps.
+
+    The set stays, with its columns and for the squared loss its Gram matrix, while no column
+    outside of it violates.
+    """
+
+    #: whether the Gram matrix of a set is one of sparse columns, and dear
+    picks = False
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
+        super().__init__(problem, at, target, tuning)
+        self.block: Any = None
+        self._size = 0
+        #: whether sweeps alone were enough so far, if there is an L2 part; None: not tried
+        self._sweeps: bool | None = None
+        #: alpha and w of the last two answers of a path, for a look ahead
+        self._known: list[tuple[float, Vector]] = []
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        if not self.losses.constant:
+            self._known = [*self._known[-1:], (self.problem.alpha, self.w.copy())]
+        return super().turn(problem, target)
+
+    @property
+    def blind(self) -> bool:
+        return True
+
+    def matrix_round(self, gap: float, value: float) -> bool:
+        self._choose()
+        block = self.block
+        steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
+        moved = ahead = len(self._known) == 2 and self._look_ahead()
+        for k in range(steps):
+            new = k > 0 or ahead
+            slope = block.slope(self.at.slope) if new else self.slope[block.W]
+            if not self.step(block, slope, gap, value):
+                break
+            moved = True
+            if k + 1 < steps and self._nearly(block):
+                break
+        if moved and not self.losses.constant:  # which has arrived
+            self.descend()
+        return moved or (not self.why and (self.widens() or self.lifts()))
+
+    def _look_ahead(self) -> bool:
+        """To where the last two answers point, as lines in log alpha, if P is lower there.
+
+        What is zero stays so, and what would cross zero stops there.
+        """
+        (before, w), (last, now) = self._known
+        self._known = self._known[1:]
+        alpha, W = self.problem.alpha, self.block.W
+        falls = before > last > alpha and not self.penalty.bounded
+        if not falls or not np.array_equal(now, self.w):
+            return False
+        at = now[W]
+        new = at + math.log(last / alpha) / math.log(before / last) * (at - w[W])
+        new[new * at <= 0] = 0.0
+        way = self.block.times(new - at)
+        seen, penalty = self.losses.along(self.at.z, way, 1.0)[0], self.penalty.on(W)
+        if not seen.value + penalty.value(new) < self.at.value + penalty.value(at):
+            return False
+        self.w[W], self.seen_at, self._fresh = new, seen, False
+        if self.problem.intercept:
+            self.settle()
+        return True
+
+    def released(self) -> None:
+        self.block = None
+
+    def _dual_is_faster(self, columns: int) -> bool:
+        """Whether one step takes longer than all of the dual, which an L2 part leaves to solve.
+
+        For the squared loss the Gram matrix is made once, and the dual was never faster.
+        """
+        p, rates = self.problem, costs.RATES
+        if self.alone or not self.penalty.ridged or columns < p.n_samples:
+            return False
+        gram = rates.product_dense * 0.5 * p.n_samples * columns**2
+        step = gram + rates.cholesky_entry * columns**3 / 6
+        return step > self.tuning.dual_passes * costs.dense_sweep(p)
+
+    def _nearly(self, block: Any) -> bool:
+        """Whether the gap would do if no column outside the set violated."""
+        penalty = self.penalty.times(self.theta)
+        if penalty.bounded or penalty.a.min() == 0:
+            return False
+        near = block.slope(self.at.slope)
+        s = 1 / max(1.0, penalty.on(block.W).most(near))
+        x = self.losses.dual_of(self.at.slope)
+        value = self.at.value + penalty.on(block.W).value(self.w[block.W])
+        return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
+
+    def predict(self) -> Vector:
+        if self.block is not None:  # it has the support
+            return np.asarray(self.block.times(self.w[self.block.W]) + self.b)
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
+
+    def descend(self) -> None:
+        """`slope` anew, of a dual point that is feasible if no column outside the set violates."""
+        if not self.plain or self.theta > 1:
+            self._pair = None
+            super().descend()
+            return
+        most, on = 1.0, self.penalty
+        if self.block is not None and not on.ridged:
+            near, spare = self.near, NEAR
+            if near is None or self._tol < 1e4 * NEAR:
+                near, spare = self.block.slope(self.at.slope), self.slack
+            most = on.on(self.block.W).most(near) * (1 + spare)
+        self.descend_scaled(most)
+
+    def _choose(self) -> None:
+        """The support and the columns nearest to entering it; the same set if it will do."""
+        penalty, d, block = self.penalty.times(self.theta), self.w.size, self.block
+        if block is not None and (block.W.size == d or self._serves(penalty)):
+            return
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.abs(self.slope) / penalty.a
+        inside = (self.w != 0) | (penalty.a == 0)
+        if penalty.bounded:
+            inside |= penalty.violations(self.w, self.slope) > 0
+        support, least = int(np.count_nonzero(inside)), self.tuning.first
+        score[inside] = np.inf
+        if block is not None:
+            score[block.W] = -1.0  # below any outside, so that none enters twice
+            outside = int(np.count_nonzero(score > 1))
+            if outside == 0:
+                return
+            more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
+            room = self.tuning.roomy[self.picks] * max(support, least)
+            few = self.turned and block.W.size + more <= room
+            if few:
+                block.extend(_largest(score, min(more, d - block.W.size)))
+                self.cost += 0.5 * more / d
+                return
+            score[block.W] = np.abs(self.slope[block.W]) / penalty.on(block.W).a
+            score[inside] = np.inf
+        outside = int(np.count_nonzero(score > 1)) - support
+        size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
+        self._size = size
+        if self._sweeps and self._is_swept:  # they cost little there
+            size = min(max(size, support + outside), d)
+        self.block = self.pick(np.arange(d) if size == d else _largest(score, size))
+        self.cost += 0.5 * size / d
+
+    def _serves(self, penalty: ScaledPenalty) -> bool:
+        """Whether no column outside the set violates; the support is always in it."""
+        if penalty.bounded:
+            return False
+        outside = np.abs(self.slope) > penalty.a
+        outside[self.block.W] = False
+        return not outside.any()
+
+    def pick(self, W: Index) -> Any:
+        """A block of the columns W that can be extended."""
+        return Copied(self.problem, W)
+
+    def step(self, block: Any, slope: Vector, gap: float, value: float) -> bool:
+        """Minimise a model over the columns of the set, and go there as far as P falls."""
+        constant = self.losses.constant
+        if not constant:
+            block, slope = self._few(block, slope)
+            if self._dual_is_faster(block.W.size):
+                self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
+                return False
+        elif self._is_swept:
+            moved = self._step_by_rows(block, gap, value)
+            if moved is not None:
+                return moved
+            if block.W.size > self._size:  # than a set for a Gram matrix
+                self.block = None
+                self._choose()
+                block, slope = self.block, self.slope[self.block.W]
+        W = block.W
+        narrow = None if constant else self.narrow_gram(W)
+        if narrow is None:
+            narrow = block.gram(self.bend(), self.problem.intercept, kept=constant)
+            self.cost += block.cost
+        G, mean = narrow
+        penalty = self.penalty.times(self.theta).on(W)
+        w = self.w[W]
+        sweeps = self.tuning.warm_sweeps if self.turned else self.tuning.sweeps
+        model = GramModel(G, slope, w, penalty, self.tuning, sweeps)
+        model.solve(*self.wanted(slope, w, penalty, gap, value))
+        step = model.v - w
+        if not step.any():
+            return False
+        if constant:
+            return self.arrive_at(W, model, mean, value)
+        way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
+        return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
+
+    @property
+    def _is_swept(self) -> bool:
+        """Whether models have no Gram matrix: with an L2 part, while sweeps are enough."""
+        p = self.penalty
+        dense = self.losses.constant and not self.picks
+        return dense and self._sweeps is not False and p.ridged and not p.bounded
+
+    def _step_by_rows(self, block: Copied, gap: float, value: float) -> bool | None:
+        """`step` without a Gram matrix; None if sweeps are too slow for that."""
+        W, seen, tuning = block.W, self.at, self.tuning
+        penalty, w = self.penalty.times(self.theta).on(W), self.w[W]
+        bend = np.broadcast_to(seen.bend, seen.z.shape)
+        if not bend.min() > 0:
+            self._sweeps = False
+            return None
+        A, even, mean = block.centred(bend, self.problem.intercept)
+        share = tuning.enough * self._tol
+        if gap < math.inf:
+            share = max(share, tuning.inner * gap / abs(value))
+        r = -seen.slope / np.sqrt(bend * even)
+        found = swept(A, float(even[0]), r, w, penalty, np.ones(1), share, tuning, self._size)
+        self.cost += 0.5 * W.size / self.w.size
+        self._sweeps = len(found) == 1
+        if not self._sweeps:
+            return None
+        return bool((found[0] != w).any()) and self.arrive_at(W, SweptModel(found[0]), mean, value)
+
+    def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
+        """The columns of the set that are near to moving: a Gram matrix is made for each step."""
+        penalty, w = self.penalty.times(self.theta).on(block.W), self.w[block.W]
+        if penalty.bounded:
+            return block, slope
+        some = np.flatnonzero((w != 0) | (np.abs(slope) > self.tuning.active * penalty.a))
+        return (block, slope) if some.size == w.size else (block.part(some), slope[some])
+
+
+def _largest(score: Vector, count: int) -> Index:
+    """The columns with the highest scores."""
+    return np.sort(np.argpartition(-score, count - 1)[:count])

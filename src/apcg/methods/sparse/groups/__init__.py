@@ -1,0 +1,1 @@
+"""Working sets of groups: group lasso, multi-task lasso."""

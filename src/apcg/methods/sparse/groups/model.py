@@ -1,0 +1,256 @@
+"""The penalty on groups, and least squares with it on a Gram matrix: sweeps and Newton steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ...._base.validation import Index, Matrix, Vector
+from ...._kernels.sparse import lasso, panels
+from ....penalties.groups import GroupNorms
+from ....problems.erm import ERM
+from ...linalg.factor import Factor
+from ..tuning import SetTuning
+
+
+@dataclass(frozen=True)
+class ModelTuning:
+    """Constants of a model of groups."""
+
+    #: conjugate gradients on the groups that are not zero, at most, and the share of the residual
+    #: that they leave
+    gradients: int = 50
+    residual: float = 1e-3
+    #: a Newton step is by a factor if that takes fewer ns: so many times the cube of the support
+    #: (one output, more: 0.43 and 1.4 ms at 300 columns), or all conjugate gradients, by
+    #: multiply-adds; 0.1 in the place of 0.05 was no different in the cells that were tried
+    cube: tuple[float, float] = (0.02, 0.05)
+    gradient: float = 0.1
+    #: and where conjugate gradients did not arrive, if the support has at most so many columns
+    #: (not varied)
+    widest: int = 2000
+    #: there are as many sweeps between Newton steps as take the time of one, in ns: of its calls;
+    #: and of a sweep for each group and each multiply-add (0.07 at 500 columns, 0.2 at 50). With 4
+    #: before the first one 300 x 300, 6 outputs, takes up to 2.5 times as long
+    calls: float = 1e5
+    group: float = 20.0
+    madd: float = 0.1
+
+
+MODEL = ModelTuning()
+
+
+class GroupPenalty:
+    """alpha g on some groups, whose rows follow one another; W has a column for each output."""
+
+    bounded = ridged = False
+
+    def __init__(self, a: Vector, starts: Index) -> None:
+        self.a, self.starts = a, starts
+
+    @classmethod
+    def of(cls, problem: ERM) -> GroupPenalty:
+        """Of all groups, in the order of `members`."""
+        g: Any = problem.g
+        if isinstance(g, GroupNorms):
+            return cls(problem.alpha * g.a, g.starts)
+        each = np.full(problem.d, problem.alpha * g.a)
+        return cls(each, np.arange(problem.d + 1, dtype=np.intp))
+
+    def norms(self, w: Matrix) -> Vector:
+        """Of each group."""
+        squares = np.einsum("jk,jk->j", w, w) if w.ndim == 2 else w * w
+        if self.starts.size == squares.size + 1:  # groups of one row
+            return np.sqrt(squares)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]))
+
+    def value(self, w: Matrix) -> float:
+        """sum_q a_q |w_q|"""
+        return float(self.a @ self.norms(w))
+
+    def times(self, theta: float) -> GroupPenalty:
+        """The same with theta a in the place of a."""
+        return self if theta == 1 else GroupPenalty(theta * self.a, self.starts)
+
+    def most(self, slope: Matrix) -> float:
+        """The least theta at which w = 0 is at rest."""
+        return float(np.max(self.norms(slope) / self.a, initial=0.0))
+
+
+def largest(G: Matrix, starts: Index) -> Vector:
+    """A bound of the largest eigenvalue of each group's part of G."""
+    if starts.size == len(G) + 1:
+        return G.diagonal().copy()
+    out = np.empty(starts.size - 1)
+    widest = int((starts[1:] - starts[:-1]).max())
+    panels.largest_of(np.ascontiguousarray(G), starts, np.empty(2 * widest * widest), out)
+    return out
+
+
+class GroupModel:
+    """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <slope, v - w> + sum_q a_q |v_q|."""
+
+    def __init__(
+        self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: SetTuning,
+        bend: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
+        size = w.shape[0]
+        self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
+        # a row for each output, so that a step of the sweeps goes along rows
+        self._g = np.array(slope.reshape(size, -1).T, order="C")
+        self._v = np.array(w.reshape(size, -1).T, order="C")
+        bend = largest(self.G, on.starts) if bend is None else bend
+        self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
+        self._factored = False  # whether conjugate gradients were not enough
+        self._cut = False  # whether the step of a factor that was made for that was cut
+
+    @property
+    def v(self) -> Matrix:
+        """A row for each column of G."""
+        return self._v.T
+
+    @property
+    def g(self) -> Matrix:
+        """slope - G (v - w)"""
+        return self._g.T
+
+    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
+        """As in `gram`, with violations relative to a_q."""
+        t, on = self._tuning, self._on
+        K, size = self._v.shape
+        single = on.starts.size == size + 1
+        room = np.empty(K * (1 if single else int((on.starts[1:] - on.starts[:-1]).max())))
+        most = max(t.sweeps, int(self._newton_cost(size) / self._sweep_cost(size, len(on.a))))
+        for _ in range(t.turns):
+            sweeps, worst = lasso.group_sweeps(
+                self.G, self._g, self._v, on.starts, self._bend, on.a, room, most, target, enough,
+                fine, least,
+            )  # fmt: skip
+            if sweeps < most or worst == 0:
+                return
+            for _ in range(t.newtons):
+                if not self._newton():
+                    break
+
+    def _sweep_cost(self, size: int, groups: int) -> float:
+        return MODEL.group * groups + MODEL.madd * size * size * len(self._v)
+
+    def _newton_cost(self, size: int) -> float:
+        return MODEL.calls + min(self._costs(size))
+
+    def _costs(self, size: int) -> tuple[float, float]:
+        """Of a factor, and of conjugate gradients."""
+        K = len(self._v)
+        return MODEL.cube[K > 1] * size**3, MODEL.gradient * MODEL.gradients * size * size * K
+
+    def _newton(self) -> bool:
+        """A Newton step where the penalty is smooth; whether it was cut."""
+        on, v = self._on, self.v
+        norms = on.norms(v)
+        sizes = on.starts[1:] - on.starts[:-1]
+        S = np.flatnonzero(np.repeat(norms > 0, sizes))
+        if not S.size:
+            return False
+        q = np.repeat(np.arange(norms.size), sizes)[S]
+        G = self.G if S.size == len(self.G) else self.G[np.ix_(S, S)]
+        step = self._step(G, self.g[S], v[S] / norms[q][:, None], on.a[q], norms[q], q)
+        change, before = G @ step, float(on.a @ norms)
+        # of a long step where G is singular, rounding made curve negative, and P 1e20
+        slope, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
+        t = 1.0
+        for _ in range(6):
+            new = v.copy()
+            new[S] += t * step
+            if 0.5 * t * t * curve - t * slope + on.value(new) < before:
+                self._v = np.ascontiguousarray(new.T)
+                self._g -= t * (step.T @ self.G[S])
+                break
+            t *= 0.5
+        else:
+            t = 0.0
+        self._cut = self._cut or (self._factored and t < 1)
+        return 0 < t < 1
+
+    def _step(
+        self, G: Matrix, g: Matrix, unit: Matrix, a: Vector, norms: Vector, q: Index
+    ) -> Matrix:
+        """The step on groups that are not zero: a and norms are of the group q of each row."""
+        bend, pull = a / norms, g - a[:, None] * unit
+        by_factor, by_gradients = self._costs(q.size)
+        self._factored = self._factored and not self._cut and q.size <= MODEL.widest
+        if by_factor <= by_gradients or self._factored:
+            found = (_by_columns if unit.shape[1] == 1 else _by_outputs)(G, pull, unit, bend, q)
+            if np.isfinite(found).all():
+                return found
+        heads = np.flatnonzero(np.concatenate([[True], q[1:] != q[:-1]]))
+        within = np.repeat(np.arange(heads.size), np.diff(np.append(heads, q.size)))
+        each = bend[:, None]
+
+        def across(p: Matrix) -> Matrix:
+            along = np.add.reduceat(np.einsum("jk,jk->j", unit, p), heads)[within]
+            return np.asarray(G @ p + each * (p - along[:, None] * unit))
+
+        step, self._factored = _conjugate_gradients(across, pull, G.diagonal()[:, None] + each)
+        return step
+
+
+def _by_columns(G: Matrix, pull: Matrix, unit: Matrix, bend: Vector, q: Index) -> Matrix:
+    """H^-1 pull of one output: H = G + the blocks bend (I - u u')."""
+    side = np.sqrt(bend) * unit[:, 0]
+    H = G - np.where(q[:, None] == q, np.outer(side, side), 0.0)
+    at = np.arange(q.size)
+    H[at, at] = G.diagonal() + bend * (1 - unit[:, 0] ** 2) + 1e-300
+    return Factor(H).solve(np.ascontiguousarray(pull[:, 0]))[:, None]
+
+
+def _by_outputs(G: Matrix, pull: Matrix, unit: Matrix, bend: Vector, q: Index) -> Matrix:
+    """H^-1 pull of K outputs, whose groups are single rows: two factors of the size of G.
+
+    H is M (x) I less bend_j u_j u_j' for each row j, M = G + diag(bend). By the formula of Woodbury
+
+        H^-1 r = y + M^-1 U B T^-1 B U'y,   y = M^-1 r,   T = I - B (M^-1 * V V') B
+
+    with B = sqrt(bend), V the rows u_j, * by entries, and U that takes t to the rows t_j u_j.
+    """
+    M, at = G.copy(), np.arange(q.size)
+    M[at, at] += bend
+    # its upper triangle by rows is the lower one by columns, as LAPACK reads it
+    found, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
+    if failed == 0:
+        found, failed = lapack.dpotri(found, lower=1, overwrite_c=1)
+    if failed:
+        return np.full_like(pull, np.nan)
+    side = np.sqrt(bend)[:, None] * unit
+    T = side @ side.T
+    T *= found.T
+    np.negative(T, out=T)
+    T[at, at] += 1 + 1e-14
+    y = blas.dsymm(1.0, found, pull, lower=1)
+    t = Factor(T).solve(np.einsum("jk,jk->j", side, y))
+    return np.asarray(y + blas.dsymm(1.0, found, t[:, None] * side, lower=1))
+
+
+def _conjugate_gradients(across: Any, pull: Matrix, scale: Matrix) -> tuple[Matrix, bool]:
+    """The solution of across(step) = pull, preconditioned by `scale`; whether it is not there."""
+    step, left = np.zeros_like(pull), pull.copy()
+    ready = left / scale
+    way, size = ready.copy(), float(np.sum(left * ready))
+    first = size
+    for _ in range(MODEL.gradients):
+        if not size > MODEL.residual**2 * first:
+            return step, False
+        ahead = across(way)
+        bend = float(np.sum(way * ahead))
+        if not bend > 0:
+            return step, False
+        t = size / bend
+        step += t * way
+        left -= t * ahead
+        ready = left / scale
+        size, before = float(np.sum(left * ready)), size
+        way = ready + (size / before) * way
+    return step, True

@@ -1,0 +1,394 @@
+"""What all runs of the method share: where it is, the gap, stages, a move along a line."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._base.validation import Index, Vector
+from ..._kernels.data.matrix import inner
+from ...certify.certificate import certify_given
+from ...certify.points import Certificate, Point, Start
+from ...problems.erm import ERM
+from ..base import Budget, Target, Work
+from .losses_at import Losses, Seen
+from .penalty import ScaledPenalty
+from .tuning import SetTuning
+
+#: what `GramModel.solve` takes
+Wanted = tuple[float, float, float, float]
+
+
+#: below this relative gap a run that gets no further is at the end of double precision
+STALL = 1e-9
+#: slopes by a Gram matrix and by a pass over the data differ by rounding, relative to a_j
+NEAR = 1e-10
+
+
+class SparseRun:
+    """The method at work. A subclass says what a round is.
+
+    w, b, seen   the point, with its predictions, losses, slopes and curvatures
+    slope        minus the gradient of the losses by w, at the best b
+    theta        a_j is theta times what it is in P; it falls to 1
+    floor        the least curvature of a row that a model has, as part of the most
+    """
+
+    side = "primal"
+    knows_its_gap = True
+    #: whether no other method is there to go on where this one gets no further
+    alone = True
+    #: after so many passes another one is predicted to be faster
+    most = math.inf
+    #: a dual point is scaled to be feasible with so much to spare, for rounding of the slopes
+    slack = 1e-14
+
+    def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
+        self.problem, self.tuning, self._tol = problem, tuning, target.tol
+        self._prepare(problem, at)
+        self.theta, self.floor = math.inf if at.w is None else 1.0, tuning.floor
+        self.seen_at: Seen | None = None
+        self.slope = np.empty(0)
+        self.cost, self._counted = 0.0, 0
+        self._dual: Vector | None = None
+        #: x with its v = A x/(lambda n), which was computed from that x alone
+        self._pair: tuple[Vector, Vector] | None = None
+        self._paired = False  # whether _dual is that x
+        #: slopes on the columns of a model that is P itself, as the model has them
+        self.near: Vector | None = None
+        self.turned = False  # whether it goes on from another alpha, and is nearly right
+        self._certified: Certificate | None = None  # of where it is, once it was computed
+        self._fresh = False  # whether the predictions were computed from w alone
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self._steeper: Vector | None = None
+        self.stuck = False
+        #: why another method should go on, if there is a reason
+        self.why = ""
+        #: the relative gap, when it was last computed
+        self.relative = math.inf
+
+    def _prepare(self, problem: ERM, at: Start) -> None:
+        """The penalty, the losses, w and b."""
+        self.penalty, self.losses = ScaledPenalty.of(problem), Losses(problem)
+        if at.w is not None and not problem.interval.contains(at.w):
+            raise ValueError("x0 must be within the bounds of the penalty.")
+        self.w = self.penalty.start(problem.d) if at.w is None else at.w.copy()
+        self.b: Any = at.b or 0.0
+
+    def goes_on(self, problem: ERM, w: Vector | None = None) -> bool:
+        """Whether it can go on with this problem: the same data and penalty; and is at w."""
+        mine, ready = self.problem, self.seen_at is not None and not self.stuck
+        names = ("samples", "y", "g", "weights", "loss", "intercept")
+        same = all(getattr(mine, name) is getattr(problem, name) for name in names)
+        return ready and same and self.theta == 1 and (w is None or self.is_at(w))
+
+    def is_at(self, w: Vector) -> bool:
+        """Whether w is where it is."""
+        return np.array_equal(w, self.w)
+
+    def turn(self, problem: ERM, target: Target) -> SparseRun:
+        """The run that goes on with another alpha and the same data: this one, or a faster one."""
+        self.problem, self._tol = problem, target.tol
+        self._penalise(problem)
+        self.theta = 1.0
+        self._dual, self._pair, self._paired = None, None, False
+        self._best, self._idle, self._rounds = (math.inf, math.inf), 0, 0
+        self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
+        return self
+
+    def _penalise(self, problem: ERM) -> None:
+        self.penalty = ScaledPenalty.of(problem)
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Rounds until the gap is predicted to pass, or the budget is spent."""
+        first = self.cost
+        if self.seen_at is None:
+            self.begin(budget)
+        elif self.turned and self.blind and budget.passes > 0:
+            # hardly any point is good enough for another alpha, so it is not looked at first
+            self.round(math.inf, self.at.value + self.penalty.value(self.w))
+        while True:
+            gap, value = self.gap()
+            self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
+            if self.theta == 1 and gap <= self._tol * abs(value):
+                break
+            if budget.expired or self.cost - first >= budget.passes:
+                break
+            before = self.cost
+            if self.cost > self.most:
+                self.why = f"it took more than {self.most:.0f} passes"
+                return self._give_up(True, budget)
+            if self._idles(gap, value) or not self.round(gap, value):
+                return self._give_up(gap <= STALL * abs(value), budget)
+            self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
+        return self._work()
+
+    def _work(self) -> Work:
+        """The passes that were not counted yet."""
+        passes = max(math.ceil(self.cost) - self._counted, 1)
+        self._counted += passes
+        return Work(passes)
+
+    def _give_up(self, rounding: bool, budget: Budget) -> Work:
+        """It gets no further, by rounding or else; a method that is alone then has spent it all."""
+        self.stuck = rounding or not self.alone
+        return self._work() if self.stuck else Work(max(budget.passes, 1))
+
+    def point(self) -> Point | Certificate:
+        """w, and a feasible x that goes with it; certified, if the v of x is known."""
+        if self._paired and self._pair is not None:
+            return self._certified or self._certify()
+        return Point(w=self.w.copy(), x=self._dual, b=self.b)
+
+    def _certify(self) -> Certificate:
+        assert self._pair is not None
+        x, v = self._pair
+        z = self.at.z if self._fresh and not self.problem.intercept else None
+        return certify_given(self.problem, Point(self.w.copy(), x, self.b, z, v))
+
+    def seen(self, certificate: Certificate) -> None:
+        """A look that did not end the run: compute anew what the run keeps."""
+        if self.seen_at is not None:
+            self.arrive(self.predict())
+
+    def _idles(self, gap: float, value: float) -> bool:
+        """Whether it gets no further: for a while neither the gap nor P has fallen to speak of."""
+        best_gap, best = self._best
+        if self.theta > 1:
+            return False
+        if gap < 0.9 * best_gap or value < best - self.tuning.slow * gap:
+            self._best, self._idle = (min(gap, best_gap), min(value, best)), 0
+        self._idle += 1
+        return self._idle > self.tuning.patience
+
+    # ---- where it is ----------------------------------------------------------------------------
+
+    def begin(self, budget: Budget) -> None:
+        """At the start: the gradient, and the first theta."""
+        zero = not self.w.any()
+        self.arrive(self.begin_at() if zero else self.predict())
+        if self.theta > 1:
+            staged = zero and not self.penalty.bounded
+            self.theta = self.fallen(self.penalty.most(self.slope)) if staged else 1.0
+
+    def begin_at(self) -> Vector:
+        """The predictions of w = 0."""
+        return np.full(self.problem.n_samples, self.b)
+
+    @property
+    def blind(self) -> bool:
+        """Whether it makes a round for another alpha before it looks: the gap does not steer it."""
+        return bool(self.losses.constant)
+
+    @property
+    def falls(self) -> float:
+        """By how much theta falls from stage to stage."""
+        return self.tuning.stage[not self.losses.constant]
+
+    def fallen(self, theta: float) -> float:
+        """The theta of the next stage: 1 also where only rounding is above it."""
+        theta /= self.falls
+        return theta if theta > 1 + 1e-9 else 1.0
+
+    @property
+    def at(self) -> Seen:
+        """The predictions with their losses."""
+        assert self.seen_at is not None
+        return self.seen_at
+
+    def predict(self) -> Vector:
+        """X w + b"""
+        self.cost += 0.5
+        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
+
+    def arrive(self, z: Vector) -> None:
+        """To predictions z: the losses there, at the best b, and minus their gradient."""
+        self.seen_at = self.losses.at(z)
+        if self.problem.intercept:
+            self.settle()
+        self.descend()
+
+    def arrive_at(self, W: Index | slice, model: Any, mean: Vector | None, value: float) -> bool:
+        """To the minimiser of a model that is P itself: what is kept is computed from w alone.
+
+        False, and nothing has changed, if P is then not below `value`.
+        """
+        w = np.array(self.w[W])  # a copy: of all columns it would be a view
+        before = w, self.b, self.seen_at, self.slope, self._pair, self._fresh
+        if mean is not None:
+            self.b -= float(np.dot(mean, model.v - self.w[W]))
+        self.w[W], self.near = model.v, model.g
+        self.arrive(self.predict())
+        self.near, self._fresh = None, True
+        penalty = self.penalty.times(self.theta)
+        if self.at.value + penalty.value(self.w) <= value + 1e-14 * abs(value):
+            return True
+        self.w[W], self.b, self.seen_at, self.slope, self._pair, self._fresh = before
+        return False
+
+    def settle(self) -> None:
+        """To the best b."""
+        self.seen_at, moved = self.losses.settle(self.at)
+        self.b += moved
+
+    def descend(self) -> None:
+        """`slope` anew, by a pass over the data."""
+        self.slope = -self.problem.samples.dot(self.at.slope)
+        self.cost += 0.5
+
+    def descend_scaled(self, most: float) -> None:
+        """`slope` anew, of a dual point that is feasible if no |slope_j|/a_j is above `most`.
+
+        The pass that takes is all that a certificate of the point needs.
+        """
+        p, x, s = self.problem, self.losses.dual_of(self.at.slope), 1 / max(1.0, most)
+        if s < 1:
+            x *= s
+        v = p._combine(x)
+        self.slope, self._pair = v * (p.alpha / s), (x, v)
+        self.cost += 0.5
+
+    @property
+    def plain(self) -> bool:
+        """Whether the penalty is a_j |w_j| with all a_j > 0 and no bounds, maybe with squares."""
+        return not self.penalty.bounded and bool(self.penalty.a.min() > 0)
+
+    # ---- the gap --------------------------------------------------------------------------------
+
+    def gap(self) -> tuple[float, float]:
+        """P - D and P at theta; theta falls where that is rough enough, or after some rounds."""
+        while True:
+            gap, value = self._gap_at(self.theta)
+            self._rounds += 1
+            patient = self._rounds <= self.tuning.rounds
+            if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
+                return gap, value
+            self.theta, self._rounds = self.fallen(self.theta), 0
+
+    def _gap_at(self, theta: float) -> tuple[float, float]:
+        """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
+        penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
+        self._paired, self._certified = False, None
+        if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
+            self._paired, x = True, self._pair[0]
+            if self._fresh and not self.problem.intercept:  # all that a certificate is made of
+                self._certified = self._certify()
+                return self._certified.gap, self._certified.primal
+            value = self.at.value + penalty.value(self.w)
+            over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
+            return value - losses.dual_value(x) + over, value
+        value = self.at.value + penalty.value(self.w)
+        x = losses.dual_of(self.at.slope)
+        if penalty.bounded or penalty.a.min() == 0:  # theta is 1
+            g, v = self.problem.g, self.slope / alpha
+            s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
+            self._dual = s * x
+            return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
+        s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
+        over = penalty.conjugate(self.slope) if penalty.ridged else math.inf
+        return value - self._best_dual(x, s, over), value
+
+    def _best_dual(self, x: Vector, s: float, over: float) -> float:
+        """D at the better of s x, which is feasible, and x, where alpha g* is `over`."""
+        best, self._dual = float(self.losses.dual_value(s * x)), s * x
+        if over < math.inf:
+            whole = float(self.losses.dual_value(x)) - over
+            if whole > best:
+                best, self._dual = whole, x
+        return best
+
+    # ---- a round --------------------------------------------------------------------------------
+
+    def round(self, gap: float, value: float) -> bool:
+        """Bring P down at theta; False if nothing moved and nothing else can be tried."""
+        raise NotImplementedError
+
+    def wanted(
+        self, slope: Vector, w: Vector, on: ScaledPenalty, gap: float, value: float
+    ) -> Wanted:
+        """How well to solve a model: until its violation and the gain to come are at most so much.
+
+        That is a part of what they are now, or enough for the gap that is asked for. A dual point
+        that violates by a share s of a_j is scaled by 1 + s, and D loses about s^2 P by that.
+        """
+        tuning, share = self.tuning, self.tuning.enough * self._tol
+        fine, least = (on.least * math.sqrt(share) or math.inf), share * abs(value)
+        if self.turned and self.losses.constant:
+            return 0.0, 0.0, fine, least
+        first = float(on.violations(w, slope).max(initial=0.0))
+        if self.losses.constant:
+            return tuning.exact * first, max(tuning.inner * gap, least), fine, least
+        return tuning.forcing * first, math.inf, fine, least
+
+    def lifts(self) -> bool:
+        """Nothing moved: whether a floor that is higher is still to be tried."""
+        if self.losses.constant or self.floor == 1:
+            return False
+        self.floor = min(1.0, 100 * self.floor)
+        return True
+
+    def bend(self) -> Vector:
+        """The curvatures of a model: those of the losses, but not below the floor."""
+        bend = self.at.bend
+        if self.losses.constant:
+            return bend
+        bend = np.maximum(bend, self.floor * self.losses.most_bend * self.problem.weights)
+        return np.asarray(bend if self._steeper is None else np.maximum(bend, self._steeper))
+
+    def move(
+        self, W: Index | slice, v: Vector, way: Vector, way_b: Any, penalty: Any = None
+    ) -> float:
+        """Along the line to w_W = v, as far as P falls by a part of what the model promises.
+
+        `way` is what the predictions change by, with the intercept's part way_b; `penalty` is that
+        on W, if it is known. Gives the share that was taken, 0 if none was.
+        """
+        seen, losses, tuning = self.at, self.losses, self.tuning
+        w = self.w[W]
+        if penalty is None:
+            penalty = self.penalty.times(self.theta)
+            penalty = penalty if isinstance(W, slice) else penalty.on(W)
+        before = penalty.value(w)
+        promised = inner(seen.slope, way) + penalty.value(v) - before
+        slack = 1e-14 * abs(seen.value)
+        t, new_w = 1.0, v
+        for _ in range(tuning.trials):
+            new = losses.along(seen.z, way, t)[0]
+            change = new.value + penalty.value(new_w) - seen.value - before
+            # a promise that overflows is none
+            if change <= tuning.armijo * t * min(promised, 0.0) + slack:
+                break
+            if t == 1:
+                steeper = self._secant(seen, new, way)
+            t *= 0.5
+            new_w = w + t * (v - w)
+        else:
+            self._steeper = steeper
+            return 0.0
+        self._steeper = None if t == 1 else steeper
+        self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
+        self.floor = min(1.0, max(self.floor, tuning.least_floor))
+        self.w[W] = new_w
+        self.b += t * way_b
+        self.seen_at, self._fresh = new, False
+        if self.problem.intercept and not losses.constant:
+            self.settle()
+        return t
+
+    def shifted(self, z: Vector, b: Any) -> Vector:
+        """Predictions z + b."""
+        return np.asarray(z + b)
+
+    @staticmethod
+    def _secant(seen: Seen, new: Seen, way: Vector) -> Vector:
+        """The curvature of each row on average along a step that went too far.
+
+        A loss with a kink in its slope, or a tail, has more of it further on.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            along = (new.slope - seen.slope) / way
+        return np.where(np.isfinite(along), along, 0.0)

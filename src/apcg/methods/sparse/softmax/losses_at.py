@@ -1,0 +1,84 @@
+"""The softmax at predictions z: the mean loss, slopes, probabilities; the best intercepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._base.validation import Matrix, Vector
+from ...._kernels.losses import softmax
+from ....problems.intercept_outputs import imbalance
+from ..losses_at import Seen
+
+#: Newton's steps for the intercepts, and halvings of one
+_STEPS, _HALVINGS = 30, 20
+
+
+class ClassLosses:
+    """(1/n) sum_i s_i phi_i(z_i); vectors are (n, K), by rows. `bend` of `Seen` is pi."""
+
+    constant = False
+    #: the most curvature there is, of a row with weight 1
+    most_bend = 0.5
+
+    def __init__(self, problem: Any) -> None:
+        self.problem, self.K = problem, problem.K
+        self.each = np.broadcast_to(problem.weights, problem.n_samples) / problem.n
+
+    def rows(self, flat: Vector) -> Matrix:
+        """As a matrix."""
+        return flat.reshape(-1, self.K)
+
+    def at(self, z: Vector) -> Seen:
+        """At predictions z."""
+        return self.along(z, z, 0.0)[0]
+
+    def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen]:
+        """At z + t way."""
+        p, rows = self.problem, self.rows
+        at, slope, pi = (np.empty(z.size) for _ in range(3))
+        value = softmax.evaluate(
+            rows(z), rows(way), t, p.y, p.weights, 1 / p.n, rows(at), rows(slope), rows(pi)
+        )
+        return (Seen(at, value, slope, pi),)
+
+    def bend_of_intercepts(self, pi: Matrix, floor: float = 0.0) -> Matrix:
+        """Second derivatives by b: regular, although predictions may all change alike."""
+        total = self.each @ pi
+        H = np.diag(total + floor * float(self.each.sum())) - pi.T @ (self.each[:, None] * pi)
+        scale = float(np.trace(H)) / self.K or 1.0
+        H += scale * (np.full((self.K, self.K), 1 / self.K) + 1e-14 * np.eye(self.K))
+        return np.asarray(H)
+
+    def settle(self, seen: Seen) -> tuple[Seen, Vector]:
+        """The same W with the intercepts that are best, and how much they changed."""
+        moved = np.zeros(self.K)
+        ones = np.ones((self.problem.n_samples, 1))
+        for _ in range(_STEPS):
+            if imbalance(self.rows(seen.slope)) <= 0.5:
+                break
+            slope = self.rows(seen.slope).sum(axis=0)
+            way = -np.linalg.solve(self.bend_of_intercepts(self.rows(seen.bend)), slope)
+            way -= way.mean()
+            t, far = 1.0, (ones * way).reshape(-1)
+            for _ in range(_HALVINGS):
+                trial = self.along(seen.z, far, t)[0]
+                if trial.value <= seen.value + 1e-15 * abs(seen.value):
+                    break
+                t *= 0.5
+            else:
+                break
+            nearer = np.abs(self.rows(trial.slope).sum(axis=0)).max() < np.abs(slope).max()
+            if not (nearer or trial.value < seen.value):
+                break
+            seen, moved = trial, moved + t * way
+        return seen, moved
+
+    def dual_of(self, slope: Vector) -> Vector:
+        """The dual point x of these slopes."""
+        return np.asarray(-self.problem.n * slope)
+
+    def dual_value(self, x: Vector) -> float:
+        """D(x) without its part of g*."""
+        return -float(self.problem.conjugate_total(self.rows(x))) / float(self.problem.n)

@@ -1,0 +1,452 @@
+"""Regularised empirical risk minimisation, section 5 of the paper.
+
+    primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                       (erm-primal)
+    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))       (erm-dual)
+
+If g is strongly convex the dual is solved, otherwise the primal. `regulariser` has g, `forms` the
+two forms as the kernels solve them, `intercept` what a free intercept changes.
+
+Conventions
+-----------
+X   (n_samples, d)   the data: sample a_i is row i. It is never copied to multiply it by labels.
+y   (n_samples,)     labels: -1 and 1 for a loss of margins, real numbers for one of residuals
+s   (n_samples,)     sample weights that sum to n, the number of them that are positive; [1.0] if
+                     none were given, which broadcasts
+w   (d,)             the primal point
+b   a number         the intercept, 0.0 without one; it is not an entry of w
+z   (n_samples,)     predictions X w + b
+m   (n_samples,)     margins y_i z_i, with phi_i(z) = phi(y_i z) and A_i = y_i a_i; or residuals
+                     z_i - y_i, with phi_i(z) = phi(z - y_i) and A_i = a_i
+x   (n_samples,)     the dual point, labels premultiplied: x_i/s_i is in `loss.domain`, and x_i = 0
+                     where s_i = 0. With an intercept sum_i y_i x_i = 0, or sum_i x_i = 0.
+v   (d,)             A x/(lambda n); w = grad g*(v) at the optimum
+
+With K outputs (`erm_outputs`) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
+and v (d, K); s stays a vector, and so does y for a loss over classes.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import losses
+from .._base import validation as check
+from .._base.spectra import largest_singular_value_squared
+from .._base.validation import Vector
+from .._base.weights import normalised
+from .._kernels.data.matrix import inner
+from ..data import LinearMap, by_row
+from ..penalties import regulariser
+from ..penalties.regulariser import NOT_SEPARABLE, Interval, Regulariser
+from . import forms, recovery
+from . import intercept as free
+from .composite import Composite
+
+#: Rows whose squared norm is below this share of the largest move nothing.
+NEXT_TO_NOTHING = 1e-250
+
+
+class ERM:
+    """minimize P(w) = the mean over i of s_i phi(a_i' w, y_i) + alpha g(w)
+
+    phi is the loss of sample a_i (a row of X) with label y_i, s_i its weight (1 without
+    `sample_weight`), g the penalty.
+
+    Parameters
+    ----------
+    X : samples by features, dense or any SciPy sparse format, float32 or float64. Not copied if it
+        is CSR or C-ordered already, and never changed.
+    y : labels: -1 and 1 for the hinge family and logistic, real numbers for the others.
+    loss : "hinge", "smoothed_hinge", "squared_hinge", "logistic", "squared", "huber",
+        "epsilon_insensitive", a name you have registered, or an object of `apcg.losses`.
+    penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
+        or an object of `apcg.penalties`, which is then g; or a g of your own, for method "afg": an
+        object with value(w), prox(v, step), conjugate(v), and excess(v), or `strong_convexity` > 0
+        and conjugate_gradient(v) (see `apcg.regulariser`).
+    alpha : the paper's lambda, positive. For the C of scikit-learn's LinearSVC and
+        LogisticRegression it is 1/(C n); for Lasso and ElasticNet it is their alpha.
+    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out (their
+        x_i is 0).
+    l1_ratio : for "elasticnet".
+    positive : keep w >= 0.
+    intercept : whether predictions are a_i' w + b, with an intercept b that no penalty is on. Dual
+        points then have sum_i y_i x_i = 0 (sum_i x_i = 0 for a loss of residuals).
+
+    Attributes
+    ----------
+    n, d : samples of positive weight, features
+    n_samples : all rows of X, the length of x
+    L : the constants L_i of the coordinates that are solved for
+    R : max_i sqrt(s_i)|a_i|, the paper's R
+    mu : alpha gamma n/(R^2 + alpha gamma n), the convexity parameter of Theorem 2
+    condition_number : R^2/(alpha gamma)
+    dual_form : whether g is strongly convex, so that the dual is solved
+    separable : whether g is a sum over features, which coordinate methods need
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> problem = ERM(X, [1, 1, -1, -1], loss="hinge", alpha=0.1)
+    >>> problem.primal(np.zeros(2)), problem.dual(np.zeros(4))
+    (1.0, 0.0)
+    """
+
+    #: the number of outputs
+    K = 1
+
+    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
+        """A problem with K outputs, if the loss or the labels say so."""
+        from .outputs import class_for
+
+        return object.__new__(class_for(cls, y, loss))
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = "smoothed_hinge",
+        penalty: Any = "l2",
+        alpha: float = 1e-4,
+        sample_weight: Any = None,
+        l1_ratio: float = 0.5,
+        positive: bool = False,
+        intercept: bool = False,
+    ) -> None:
+        self.loss = losses.by_name(loss)
+        self.alpha = _alpha(alpha)
+        self.samples = by_row(X, "X")
+        self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
+        self._take_labels(y)
+        self.weights, self.n = normalised(sample_weight, self.n_samples)
+        self.g = self._regulariser(penalty, l1_ratio, positive)
+        self.penalty = regulariser.shown(penalty)
+        self.dual_form = self.g.strong_convexity > 0
+        if not isinstance(intercept, bool | np.bool_):
+            raise TypeError(f"intercept must be True or False, got {intercept!r}.")
+        self.intercept = bool(intercept)
+        self._check_classes()
+        if not math.isfinite(self.R):
+            raise ValueError(
+                "X has rows whose squared norm overflows; scale its features (to a standard "
+                "deviation of 1, say)."
+            )
+        forms.check_solvable(self.loss, self.g, self.penalty)
+
+    def _take_labels(self, y: Any) -> None:
+        self.y = self.loss.check_labels(y, self.n_samples)
+
+    def _regulariser(self, penalty: Any, l1_ratio: float, positive: bool) -> Regulariser:
+        return regulariser.of(penalty, l1_ratio, positive, self.d)
+
+    def _check_classes(self) -> None:
+        if not (self.intercept and self.loss.margin):
+            return
+        kept = self.weights > 0
+        if not (np.any(kept & (self.y > 0)) and np.any(kept & (self.y < 0))):
+            raise ValueError(
+                "only one class has samples of positive weight, and then no intercept is best: "
+                "the larger, the better. Give samples of both classes, or intercept=False."
+            )
+
+    def with_alpha(self, alpha: float) -> ERM:
+        """The same problem, sharing all data, with another alpha."""
+        return self.altered(alpha=_alpha(alpha))
+
+    def with_labels(self, y: Any, sample_weight: Any = None) -> ERM:
+        """The same problem, sharing X, with other labels and weights."""
+        weights, n = normalised(sample_weight, self.n_samples)
+        labels = self.loss.check_labels(y, self.n_samples)
+        other = self.altered(y=labels, weights=weights, n=n)
+        other._check_classes()
+        return other
+
+    def altered(self, **changes: Any) -> ERM:
+        """A copy that shares all data, with other attributes."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__getstate__())
+        if set(changes) != {"alpha"}:
+            for name in ("R", "_squared_norms", "spectral_norm"):
+                other.__dict__.pop(name, None)
+        other.__dict__.update(changes)
+        return other
+
+    def bordered(self) -> ERM:
+        """What dual methods see of a free intercept: one more feature, c, with a proximal term."""
+        size = float(np.mean(self.weights * self.samples.squared_norms()))
+        c = free.constant(size, self.strong_convexity * self.loss.gamma * self.n)
+        return self._extended(self.samples.bordered(c), self.g.strong_convexity)
+
+    def unpenalised(self) -> ERM:
+        """What primal methods see of a free intercept: one more feature, 1, without penalty."""
+        return self._extended(self.samples.with_ones, 0.0)
+
+    def _extended(self, samples: LinearMap, strength: float) -> ERM:
+        return self.altered(
+            samples=samples,
+            d=self.d + 1,
+            g=self.g.extended(self.d, strength),
+            dual_form=strength > 0,
+            intercept=False,
+        )
+
+    # ---- constants --------------------------------------------------------------------------
+
+    @property
+    def separable(self) -> bool:
+        """Whether g is a sum over features that the kernels know; coordinate methods need it."""
+        return self.g.separable
+
+    @property
+    def interval(self) -> Interval:
+        """g with its parameters a, b, lower, upper; an error if it is not of that kind."""
+        if isinstance(self.g, Interval):
+            return self.g
+        raise ValueError(f"penalty {self.penalty}: {NOT_SEPARABLE}")
+
+    @property
+    def strong_convexity(self) -> float:
+        """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
+        return self.alpha * self.g.strong_convexity
+
+    @cached_property
+    def _squared_norms(self) -> Vector:
+        """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
+        b = self.g.b
+        if b.size == 1 or not self.dual_form:
+            norms = self.samples.squared_norms()
+        else:
+            norms = self.samples.squared_norms(b.min() / b)
+        if norms.min() > 1e-100:
+            return norms
+        # 1/L_i must not overflow: a row next to nothing counts as a row of zeros does
+        least = max(NEXT_TO_NOTHING * float(norms.max()), 1e-290)
+        return np.where(norms < least, 0.0, norms)
+
+    @cached_property
+    def R(self) -> float:
+        """max_i sqrt(s_i)|A_i|"""
+        if self.weights.size == 1:
+            return math.sqrt(float(self.weights[0] * self._squared_norms.max()))
+        return math.sqrt(float(np.max(self.weights * self._squared_norms)))
+
+    @property
+    def mu(self) -> float:
+        """lambda gamma n/(R^2 + lambda gamma n); 0 for a loss that is not smooth, and for L1."""
+        strength = self.strong_convexity * self.loss.gamma * self.n
+        return strength / (self.R**2 + strength) if strength > 0 else 0.0
+
+    @property
+    def condition_number(self) -> float:
+        """R^2/(lambda gamma)"""
+        below = self.strong_convexity * self.loss.gamma
+        return self.R**2 / below if below > 0 else math.inf
+
+    @property
+    def L(self) -> Vector:
+        """L_i of the form that is solved: |A_i|^2/(lambda n^2) + gamma/(n s_i) in the dual."""
+        return self.form.L
+
+    @cached_property
+    def spectral_norm(self) -> float:
+        """|A|_2 (with rows times sqrt(s_i)), by Lanczos to 1e-3, enlarged by that."""
+        return math.sqrt(largest_singular_value_squared(self.samples, np.sqrt(self.weights)))
+
+    # ---- values -----------------------------------------------------------------------------
+
+    # What is given to a public method is checked. Those with an underscore are for loops: they take
+    # vectors of the right length, and let through what is not finite. `samples.tdot(w)` is X w.
+
+    def _features(self, w: Any, name: str = "w") -> Vector:
+        return check.vector(w, self.d, name, each="column of X")
+
+    def _rows(self, x: Any, name: str = "x") -> Vector:
+        return check.vector(x, self.n_samples, name, each="row of X")
+
+    def _intercepts(self, b: Any, name: str, **bounds: Any) -> Any:
+        return check.number(b, name, **bounds)
+
+    def predictions(self, w: Any) -> Vector:
+        """a_i' w for every sample."""
+        return self.samples.tdot(self._features(w))
+
+    def primal(self, w: Any, intercept: float = 0.0) -> float:
+        """P(w), or P(w, b)"""
+        w = self._features(w)
+        b = check.number(intercept, "intercept")
+        if b != 0 and not self.intercept:
+            raise ValueError(
+                f"this problem has no intercept, got {b:g}; make it ERM(..., intercept=True)."
+            )
+        return self.primal_from(w, self.samples.tdot(w) + b)
+
+    def primal_from(self, w: Vector, z: Vector) -> float:
+        """P(w), given the predictions z = X w, or X w + b."""
+        check.check_length(z, self.n_samples, "z")
+        return float(self.loss_total(z) / self.n + self.alpha * self.g.value(w))
+
+    def loss_total(self, z: Vector) -> float:
+        """sum_i s_i phi_i(z_i)"""
+        return float(self.loss.arrays.total(z, self.y, self.loss.margin, self.weights))
+
+    def dual(self, x: Any) -> float:
+        """D(x); -inf if x is not dual feasible."""
+        x = self._rows(x)
+        if self.intercept and self._imbalance(x) > 1:
+            return -math.inf
+        return self.dual_from(x, self._combine(x))
+
+    def _imbalance(self, x: Vector) -> float:
+        """|sum_i y_i x_i| over what rounding can make of it."""
+        return free.imbalance(self._signed(x))
+
+    def combine(self, x: Any) -> Vector:
+        """v = A x/(lambda n)"""
+        return self._combine(self._rows(x))
+
+    def _combine(self, x: Vector) -> Vector:
+        return self.samples.dot(self._signed(x)) / (self.alpha * self.n)
+
+    def _signed(self, x: Vector) -> Vector:
+        """x times the labels for a loss of margins: the coefficients of the samples in A x."""
+        return self.y * x if self.loss.margin else x
+
+    def dual_from(self, x: Vector, v: Vector) -> float:
+        """D(x), given v = A x/(lambda n)."""
+        check.check_length(x, self.n_samples, "x")
+        total = 0.0 - self.conjugate_total(x)
+        if not self.loss.margin:
+            total += inner(self.y, x)
+        return float(total / self.n - self.alpha * self.g.conjugate(v))
+
+    def conjugate_total(self, x: Vector) -> float:
+        """sum_i s_i phi*(-x_i/s_i), without the labels of a loss of residuals."""
+        return float(self.loss.arrays.total_conjugate(x, self.weights))
+
+    def omega(self, x: Any) -> Vector:
+        """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
+        if not self.dual_form:
+            raise ValueError(
+                "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
+                "gradient. The primal is solved instead; see r.w."
+            )
+        return self.g.conjugate_gradient(self.combine(x))
+
+    def gap(self, x: Any, w: Any = None, intercept: float | None = None) -> float:
+        """P(w) - D(x) >= 0, with w = omega(x) unless given, and the b that is best for that w."""
+        x = self._rows(x)
+        w = self.omega(x) if w is None else self._features(w)
+        if intercept is None:
+            intercept = self._best_intercept(self.samples.tdot(w)) if self.intercept else 0.0
+        return self.primal(w, intercept) - self.dual(x)
+
+    def best_intercept(self, z: Any, guess: float = 0.0) -> float:
+        """The b that is best with the predictions z + b; the middle if it is an interval."""
+        return self._best_intercept(self._rows(z, "z"), check.number(guess, "guess"))
+
+    def _best_intercept(self, z: Vector, guess: float = 0.0) -> float:
+        return free.best(self.loss, self.y, self.weights, z, guess)
+
+    def balance(self, x: Any) -> Vector:
+        """A dual feasible point near x with sum_i y_i x_i = 0, which an intercept asks for."""
+        return self._balance(self._rows(x))
+
+    def _balance(self, x: Vector) -> Vector:
+        return free.balance(self.loss, self.y, self.weights, x)
+
+    def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
+        """A feasible x from predictions z = X w + b, and v = A x/(lambda n).
+
+        x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1). With
+        `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
+        """
+        return self._dual_point(self._rows(z, "z"), exact)
+
+    def _dual_point(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
+        x = self.loss.dual_of(z, self.y, self.weights)
+        x = self._balance(x) if self.intercept else x
+        v = self._combine(x)
+        slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
+        while (excess := self.g.excess(v)) > 1:
+            if slack > 1:  # a g of the user's may never be content; 0 is feasible
+                return np.zeros_like(x), np.zeros_like(v)
+            x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
+            if not exact:
+                break
+            v, slack = self._combine(x), 100 * slack
+        return x, v
+
+    def into_domain(self, x: Any) -> Vector:
+        """The dual feasible point nearest to x."""
+        return np.asarray(self.loss.clip(self._rows(x), self.weights))
+
+    # ---- primal recovery, section 5.1 ---------------------------------------------------------
+
+    def refine(self, x: Any) -> Vector:
+        """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
+
+        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
+        """
+        self._no_intercept("refine")
+        x = self._rows(x)
+        c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
+        z = self.samples.tdot(self.omega(x))
+        return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
+
+    def pdgbound(self, x: Any) -> float:
+        """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
+
+        Infinite for a loss that is not smooth.
+        """
+        self._no_intercept("pdgbound")
+        x = self._rows(x)
+        if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
+            return math.inf
+        z = self.samples.tdot(self.omega(x))
+        return recovery.gap_bound(self.loss, self.y, self.weights, self.n, x, z)
+
+    def _no_intercept(self, name: str) -> None:
+        if self.intercept:
+            raise ValueError(f"{name} is for problems without an intercept (Theorem 4, Lemma 4).")
+
+    # ---- the problem as the kernels solve it ----------------------------------------------------
+
+    @cached_property
+    def form(self) -> Composite:
+        """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
+        g = self.interval
+        if not self.dual_form and self.loss.gamma == 0:
+            raise ValueError(
+                f"loss {self.loss.name!r} is not smooth and penalty {self.penalty} is not strongly "
+                "convex: there are no constants L_i, and no steps on coordinates. solve() takes "
+                "interior points for it."
+            )
+        if self.intercept:
+            return (self.bordered() if self.dual_form else self.unpenalised()).form
+        parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n
+        form = forms.dual(*parts, self._squared_norms) if self.dual_form else forms.primal(*parts)
+        self.check_constants(form.L)
+        return form
+
+    def check_constants(self, L: Vector) -> None:
+        """Refuse constants L_i that are not finite, in words of X and alpha."""
+        forms.check_constants(L, self.alpha)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
+
+    def __repr__(self) -> str:
+        return (
+            f"ERM({self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
+            f"{self.loss!r}, penalty={self.penalty}, alpha={self.alpha:g})"
+        )
+
+
+def _alpha(alpha: Any) -> float:
+    hint = "for next to no penalty take 1e-8, say"
+    return check.number(alpha, "alpha", low=0.0, open_low=True, hint=hint)

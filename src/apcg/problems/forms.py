@@ -1,0 +1,104 @@
+"""The two forms of ERM as the kernels solve them: f + Psi over coordinates.
+
+dual: the coordinates are x_i, one for each sample; f has g* and a square, psi_i the rest of phi_i*.
+primal: they are w_j, one for each feature; f has the loss and the square of g, psi_j the rest of g.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._base.validation import Vector
+from .._base.weights import divisor
+from .._kernels.losses.terms import Outer, Psi
+from ..data import LinearMap
+from ..losses.base import Loss
+from ..penalties.regulariser import Interval, Regulariser
+from .composite import Composite, Smooth, Terms
+
+
+def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
+    """Refuse a loss and a penalty that no method is for, or that have no finite gap."""
+    if loss.gamma == 0 and not g.separable:
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only "
+            'the primal can be solved. Take a smooth loss, "smoothed_hinge" or "huber" for example.'
+        )
+    if g.strong_convexity > 0:
+        return
+    if loss.gamma == 0 and not (loss.in_pieces and isinstance(g, Interval) and g.splits):
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly convex. That "
+            "is solved for losses made of lines (hinge, epsilon_insensitive) with an L1 part for "
+            "each feature, and no bounds or w >= 0 for all. Else take a smooth loss "
+            '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
+        )
+    if g.leaves_free:
+        raise ValueError(
+            "penalty leaves features without any penalty or bounds, and then no duality gap "
+            "is finite; give each a positive weight."
+        )
+
+
+def check_constants(L: Vector, alpha: float) -> None:
+    """Refuse constants L_i that are not finite, in words of X and alpha."""
+    if not np.isfinite(L).all():
+        raise ValueError(
+            f"the constants L_i overflow: X is too large for alpha = {alpha:g}; scale the "
+            "features, or take a larger alpha."
+        )
+    if np.min(L, where=L > 0, initial=1.0) < 1e-290:
+        raise ValueError(
+            f"the constants L_i underflow: X is too small for alpha = {alpha:g}; scale "
+            "the features, or take a smaller alpha."
+        )
+
+
+def dual(
+    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int,
+    norms: Vector,
+) -> Composite:  # fmt: skip
+    """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest.
+
+    `norms` are the squared norms of the samples, weighted if g differs from feature to feature.
+    """
+    gamma, s = loss.gamma, divisor(weights)
+    smoothness = 1 / (alpha * g.strong_convexity * n**2)
+    if g.is_l2:
+        outer = Outer("square", weight=[smoothness])
+    else:
+        outer = Outer("support", weight=[alpha], sign=[1 / (alpha * n)], theta=g.theta)
+    f = Smooth(
+        samples,
+        outer,
+        smoothness,
+        norms,
+        sign=y if loss.margin else None,
+        c=None if loss.margin else -y / n,
+        sigma=gamma / (n * s) if s.size > 1 else gamma / n,
+    )
+    terms = Psi("dual:" + loss.kernel, [loss.theta], weight=1 / n, scale=s, gamma=gamma)
+    return Composite(f, Terms(terms), samples.n_coordinates)
+
+
+def primal(
+    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int
+) -> Composite:
+    """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
+    features = samples.transposed  # a copy of X
+    outer = Outer(
+        loss.kernel,
+        weight=weights / n,
+        sign=y if loss.margin else (1.0,),
+        theta=[loss.theta],
+    )
+    f = Smooth(
+        features,
+        outer,
+        1 / (loss.gamma * n),
+        features.squared_norms(None if weights.size == 1 else weights),
+        shift=None if loss.margin else y,
+        sigma=alpha * (g.b if g.b.size > 1 else float(g.b[0])),
+    )
+    theta = g.theta * [alpha, 0.0, 1.0, 1.0]  # the square is in f
+    return Composite(f, Terms(Psi("interval", theta)), samples.n_rows)

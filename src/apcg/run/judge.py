@@ -1,0 +1,153 @@
+"""The judge of `solve`: certifies what a method found, and says when only rounding is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..certify.certificate import certify, certify_enough
+from ..certify.points import Certificate, Point
+from ..methods.base import Run
+from ..problems.erm import ERM
+from .loop import Check
+
+#: Gaps below 16 eps (|P| + |D|) are rounding noise.
+FLOOR = 16 * np.finfo(float).eps
+#: Below this relative gap, a gap that no longer falls is taken for rounding.
+STALL = 1e-9
+#: A gap that has not fallen by a tenth for so many looks no longer falls.
+PATIENCE = 20
+
+
+class Judge:
+    """Looks at the points of a run."""
+
+    def __init__(
+        self, problem: ERM, run: Run, tol: float, name: str = "", known: Point | None = None
+    ) -> None:
+        self.problem, self.run, self.tol, self.name = problem, run, tol, name
+        self._known = known  # a pair to look at first: it may do as it is
+        self._stall = Stall()
+
+    def __call__(self) -> Check:
+        """One look."""
+        point = self._first() or _sound(self.problem, self.run.point())
+        found = certify_enough(self.problem, point, self.tol)
+        exhausted = self._stall.saw(found, self.side, lambda: rounding(self.problem, found))
+        stuck = bool(getattr(self.run, "stuck", False))
+        if stuck and not exhausted:  # by rounding, or for another reason?
+            scale = abs(found.primal) + abs(found.dual)
+            exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))
+        if self._stall.drifted and not found.exact:
+            found = certify(self.problem, point.bare())  # exact: tells the method to refresh
+        return Check(
+            found,
+            point=found.x,
+            measure=found.relative,
+            merit=found.gap if math.isfinite(found.gap) else math.inf,
+            columns={
+                "primal": found.primal,
+                "dual": found.dual,
+                "gap": found.gap,
+                "mu": float(getattr(self.run, "mu", math.nan)),
+                "restarts": int(getattr(self.run, "restarts", 0)),
+                "method": str(getattr(self.run, "at_work", self.name)),
+            },
+            arrays=(found.x, found.w),
+            source=point.bare(),
+            side=self.side,
+            exhausted=exhausted,
+            stuck=stuck,
+        )
+
+    def _first(self) -> Certificate | None:
+        """The certificate of the pair that is known, once, if it is within the tolerance."""
+        if self._known is None:
+            return None
+        found, self._known = certify(self.problem, self._known), None
+        return found if found.relative <= self.tol else None
+
+    @property
+    def side(self) -> str:
+        """What the method is at work on."""
+        return str(getattr(self.run, "side", "primal"))
+
+
+def rounding(problem: ERM, found: Certificate) -> float:
+    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
+
+    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
+    """
+    z, y = found.z, problem.y
+    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
+    real = y.shape == z.shape and not problem.loss.margin  # not classes
+    size = np.abs(z) + (np.abs(y) if real else 0.0)
+    return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
+
+
+def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
+    """The point, or an error: the kernels do not look at the lengths of what a method gives."""
+    if not isinstance(point, Point | Certificate):
+        raise TypeError(f"point() of a method must give a Point, got {type(point).__name__}.")
+    wanted = {"w": problem.d, "v": problem.d, "x": problem.n_samples, "z": problem.n_samples}
+    for name, length in wanted.items():
+        given = getattr(point, name, None)
+        if given is None or (isinstance(point, Certificate) and name == "z"):
+            continue  # a certificate may have been kept without its predictions
+        if not isinstance(given, np.ndarray) or given.dtype != np.float64:
+            raise TypeError(f"{name} of the point of a method must be an array of float64.")
+        if given.shape != ((length,) if problem.K == 1 else (length, problem.K)):
+            by = "" if problem.K == 1 else f", and {problem.K} columns"
+            raise ValueError(
+                f"{name} of the point of a method must have length {length}{by}, got shape "
+                f"{given.shape}."
+            )
+    if np.shape(point.b) not in ((), (problem.K,)):
+        raise ValueError(
+            f"b of the point of a method must be {problem.K} numbers, got {point.b!r}."
+        )
+    return point
+
+
+class Stall:
+    """Whether the gap is rounding error: tiny, or small and not falling any more."""
+
+    def __init__(self) -> None:
+        self._begin()
+        self._side = ""
+
+    def _begin(self) -> None:
+        self._best, self._best_at, self._looks, self._refreshed = math.inf, 0, 0, False
+        self._last, self._rises = math.inf, 0
+        #: Whether the sums of the method may have drifted: set once, when the gap is stuck.
+        self.drifted = False
+
+    def saw(
+        self, found: Certificate, side: str, rounding: Callable[[], float] = lambda: 0.0
+    ) -> bool:
+        """Count a look; returns whether rounding is all that is left.
+
+        `rounding` is asked only where the gap no longer falls.
+        """
+        if side != self._side:  # another method is at work
+            self._begin()
+            self._side = side
+        self._looks += 1
+        self._rises += found.gap >= self._last
+        self._last = found.gap
+        if found.gap < 0.9 * self._best:
+            self._best, self._best_at, self._rises = found.gap, self._looks, 0
+        scale = abs(found.primal) + abs(found.dual)
+        since = self._looks - self._best_at
+        stuck = since > max(PATIENCE, self._looks // 2)
+        # Rounding goes up as often as down, or stays; what is only slow goes down.
+        stalled = stuck and self._rises > since // 4
+        self.drifted = stuck and not self._refreshed
+        if self.drifted:
+            self._refreshed, self._best_at, self._rises = True, self._looks, 0
+            return False
+        if found.gap <= FLOOR * scale or (stalled and found.gap <= STALL * scale):
+            return True
+        return stalled and found.gap <= 16 * rounding()

@@ -1,0 +1,242 @@
+"""`solve`: regularised ERM by any of the methods, with a certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._base import validation as validate
+from ..certify.certificate import certify
+from ..certify.points import Certificate, Point, Start
+from ..certify.result import Solution, Status
+from ..methods import registry
+from ..methods.base import Method, Run, Target, check_dual_start
+from ..methods.paper.apcg import Algorithm5
+from ..methods.plan.many_outputs import BlockAPCG
+from ..problems.erm import ERM
+from .judge import Judge
+from .loop import Options, Outcome, run
+
+
+def solve(
+    problem: ERM,
+    method: str | Method = "auto",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    x0: Any = None,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
+    *,
+    mu: float | None = None,
+) -> Solution:
+    """Minimize P(w) and certify it: stop when P(w) - D(x) <= tol |P(w)|.
+
+    Parameters
+    ----------
+    problem : an `ERM`.
+    method : "auto", a plan that chooses among the others by predicted time; "adaptive", APCG with a
+        mu that follows the observed rate, from SDCA down to the mu of the theorem; "apcg",
+        Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
+        coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
+        primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
+        losses); "working_set" and "group_set", models of P on sets of features or of groups (L1,
+        elastic net, groups; smooth losses); "interior_l1", interior points for L1, elastic net and
+        losses with kinks; "one_by_one", a y of columns, column by column (L1).
+        For comparison, for L2 and elastic net with a smooth loss: "sag", "svrg" and
+        "accelerated_sdca", the methods of the literature that the paper compares with. Or a method
+        of your own: an object as `apcg.methods.base` describes it.
+    tol : the relative duality gap to stop at.
+    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
+        method and interior points their matrices and factors (with thousands of samples and of
+        features that may be more than 1,000 passes); all finish what they are in. SVRG counts a
+        pass for each snapshot, accelerated SDCA half a pass for each gap of an inner problem. An L1
+        problem may get one more pass at the end, for exact zeros.
+    x0 : an earlier `Solution` to go on from, or a `points.Start`; or a dual feasible x for "apcg",
+        "sdca" and "auto"; or for "afg", "newton", "sag", "svrg" and penalties that are solved in
+        the primal ("l1"), a w. None is zero. Interior points do not use it.
+    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
+        ("auto" looks at it in between too, to steer by.)
+    sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
+        sweep of "auto" some coordinates may come more often than others.
+    callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
+    verbose : 1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the
+        bar there.
+    time_limit : in seconds.
+    mu : for "apcg", the convexity parameter to use in the place of the problem's own.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], "logistic", alpha=0.1), random_state=0)
+    >>> r.converged, bool(r.gap <= 1e-6 * r.primal)
+    (True, True)
+    """
+    given = prepared(problem, method, tol, max_epochs, random_state, check_every, sampling,
+                     callback, verbose, time_limit, mu=mu)  # fmt: skip
+    return solve_on(*given, x0)[0]
+
+
+def prepared(
+    problem: ERM,
+    method: str | Method = "auto",
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    random_state: Any = None,
+    check_every: int | None = None,
+    sampling: str = "permutation",
+    callback: Any = None,
+    verbose: int = 0,
+    time_limit: float | None = None,
+    *,
+    mu: float | None = None,
+) -> tuple[ERM, Method, Options]:
+    """What `solve` was given, checked."""
+    if not isinstance(problem, ERM):
+        raise TypeError(
+            f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
+            "solve(ERM(X, y, loss, penalty, alpha))."
+        )
+    chosen = registry.find(method, problem.K)
+    options = Options(
+        tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
+    )
+    if mu is not None:
+        if chosen.name != "apcg":
+            raise ValueError('mu is a parameter of method "apcg" only.')
+        chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
+    registry.check_fit(chosen, problem)
+    return problem, chosen, options
+
+
+def solve_on(
+    problem: ERM, chosen: Method, options: Options, x0: Any = None
+) -> tuple[Solution, Run]:
+    """The answer, and the run that found it: for the next alpha of a path to go on with."""
+    at = _start(problem, chosen, x0)
+    target = Target(options.tol, options.max_epochs, options.sampling)
+    stepping = chosen.start(problem, at, target, options.rng)
+    registry.check_run(chosen, stepping)
+    pair = isinstance(x0, Solution) and at.w is not None and at.x is not None
+    # w of one look, x of another
+    known = Point(at.w, at.x, 0.0 if at.b is None else at.b) if pair else None
+    judge = Judge(problem, stepping, options.tol, chosen.name, known)
+    # A cold start is no answer: it is looked at only if the user watches.
+    watched = options.check_every is not None or options.callback is not None
+    alone = at.x is None and getattr(stepping, "knows_its_gap", False)
+    first = watched or not (at.is_cold or alone)
+    outcome = run(stepping, judge, options, options.tol, look_first=first)
+    final = _final(problem, stepping, outcome, options.tol)
+    final = _not_worse(problem, at, final, options.tol)
+    if not math.isfinite(final.primal):
+        start = "" if at.is_cold else "start from another x0, or "
+        raise ValueError(
+            f"P(w) = {final.primal:g} wherever it was looked at: it overflows, or the loss or the "
+            f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
+            "y and X."
+        )
+    return _solution(chosen, stepping, outcome, final, options.tol), stepping
+
+
+def _solution(
+    method: Method, stepping: Run, outcome: Outcome, final: Certificate, tol: float
+) -> Solution:
+    """The answer, with a status that fits it."""
+    status, trace = outcome.status, outcome.trace
+    # what came after the loop may have reached what the loop did not
+    if status.code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
+        status = Status.of("converged", outcome.epochs, final.relative, tol)
+    if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
+        status = status.with_advice('Or take method "auto", which chooses by predicted time.')
+    return Solution(
+        w=final.w,
+        x=final.x,
+        primal=final.primal,
+        dual=final.dual,
+        status=status,
+        epochs=outcome.epochs,
+        seconds=outcome.seconds,
+        trace=trace,
+        method=method.name,
+        side=outcome.best.side,
+        mu=float(trace.last("mu")) if len(trace) else float(getattr(stepping, "mu", math.nan)),
+        intercept=final.b,
+    )
+
+
+def _start(problem: ERM, method: Method, x0: Any) -> Start:
+    """Where to start. A plain array is x if the method works on the dual, else w."""
+    if x0 is None:
+        return Start()
+    side = getattr(method, "side", "dual" if problem.dual_form else "primal")
+    if isinstance(x0, Solution):
+        same = x0.method == method.name  # then it goes on as it ended
+        known = Start(x0.x, x0.w, x0.intercept, x0.mu if same else None, x0.side if same else None)
+        return _checked(problem, known, feasible=side == "dual")  # of another loss w may still do
+    if isinstance(x0, Start):
+        return _checked(problem, x0)
+    return _checked(problem, Start(x=x0) if side == "dual" else Start(w=x0), "x0")
+
+
+def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> Start:
+    """The start with its arrays as vectors, or an error that says what it must be."""
+    w, x, b, mu = at.w, at.x, at.b, at.mu
+    if w is not None:
+        w = problem._features(w, name or "w of x0")
+    if x is not None:
+        x = problem._rows(x, name or "x of x0")
+        if feasible:
+            check_dual_start(problem, x)
+    if b is not None:
+        hint = "with another no digit of X w + b is right"
+        b = problem._intercepts(b, "b of x0", low=-1e100, high=1e100, hint=hint)
+    if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
+        mu = validate.number(mu, "mu of x0", low=0.0)
+    if at.side is not None:
+        validate.choice(at.side, "side of x0", ("dual", "primal"))
+    return Start(x, w, b, mu, at.side, at.run)
+
+
+def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:
+    """The certificate to give back, computed from w and x alone.
+
+    The method may have something to add: it is taken if it certifies as well.
+    """
+    found: Certificate = outcome.best.certificate
+    if not found.exact:
+        found = certify(problem, outcome.best.source)
+    finish = getattr(stepping, "finish", None)
+    code = outcome.status.code
+    if finish is None or not outcome.epochs or code in ("interrupted", "time_limit"):
+        return found
+    try:
+        point: Point | None = finish(found, code in ("converged", "precision"))
+        if point is None:
+            return found
+        new = certify(problem, point.bare())
+        if point.x is None and new.dual < found.dual:  # the x there was is better for it
+            new = certify(problem, Point(new.w, found.x, new.b))
+    except KeyboardInterrupt:
+        return found
+    return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found
+
+
+def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certificate:
+    """`final`, or where the run started if that was better and the tolerance is not reached.
+
+    With few passes left, the way to a better point may lead through worse ones.
+    """
+    if final.relative <= tol or at.w is None or at.x is None:
+        return final
+    known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
+    return known if known.gap < final.gap else final
