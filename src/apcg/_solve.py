@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _validation as validate
-from .certificate import certify
+from .certificate import certify, certify_again
 from .erm import ERM
 from .judge import Judge
 from .loop import Options, Outcome, run
@@ -219,7 +219,7 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
     """
     found: Certificate = outcome.best.certificate
     if not found.exact:
-        found = certify(problem, outcome.best.source)
+        found = certify_again(problem, outcome.best.source, found, tol)
     finish = getattr(stepping, "finish", None)
     code = outcome.status.code
     if finish is None or not outcome.epochs or code in ("interrupted", "time_limit"):

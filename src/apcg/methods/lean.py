@@ -31,7 +31,7 @@ from .._validation import Index, Vector
 from ..erm import ERM
 from ..points import Certificate, Point, Start
 from . import costs
-from .base import Budget, Need, Needs, Target, Work, check_dual_start
+from .base import REFRESH, Budget, Need, Needs, Target, Work, check_dual_start
 from .lean_momentum import Momentum
 from .lean_setup import PARTS, Setup, Tuning
 
@@ -208,6 +208,8 @@ class LeanRun:
             whole = self._burst(count) if count > 1 else self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
+            if self._passed // REFRESH < (self._passed + more) // REFRESH:
+                self.sweeps.refresh()
             self._passed += more
             if not whole or budget.expired:
                 break
