@@ -22,16 +22,16 @@ from ._base import validation as validate
 from ._base.checks import Report, function_report
 from ._base.compile import Function, pointer
 from ._base.own import refuse_overrides
-from ._base.spectra import (
+from ._base.types import Block, Blocks, MatrixLike
+from ._base.validation import Index, Vector
+from ._kernels.losses.terms import Outer
+from .data import LinearMap, by_coordinate, by_row
+from .data.spectra import (
     check_minors,
     check_semidefinite,
     largest_eigenvalue,
     squared_spectral_norm,
 )
-from ._base.types import Block, Blocks, MatrixLike
-from ._base.validation import Index, Vector
-from ._kernels.losses.terms import Outer
-from .data import LinearMap, by_coordinate, by_row
 
 __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic", "check"]
 

@@ -8,7 +8,10 @@ from .._base.validation import Vector
 from ..problems.erm import ERM
 from .points import Certificate, Point
 
-__all__ = ["Certificate", "certify", "certify_enough", "certify_given"]
+__all__ = ["Certificate", "certify", "certify_again", "certify_enough", "certify_given"]
+
+#: A gap that is at most so many times as large is as good.
+AS_GOOD = 1.001
 
 
 def certify(problem: ERM, point: Point) -> Certificate:
@@ -35,8 +38,21 @@ def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Cert
     """
     found = point if isinstance(point, Certificate) else certify(problem, point)
     if not found.exact and found.gap <= tol * abs(found.primal):  # or negative
-        return certify(problem, point.bare())
+        return certify_again(problem, point.bare(), found, tol)
     return found
+
+
+def certify_again(problem: ERM, bare: Point, found: Certificate, tol: float) -> Certificate:
+    """The exact certificate of what was found with the sums of a method, which may have drifted.
+
+    It is that of the bare point. If its gap is neither within the tolerance nor as good as what was
+    found, the w that the sums gave is the better one: the pair of it and x is certified too.
+    """
+    alone = certify(problem, bare)
+    if alone.gap <= max(AS_GOOD * found.gap, tol * abs(alone.primal)):
+        return alone
+    pair = certify(problem, found.bare())
+    return pair if pair.gap < alone.gap else alone
 
 
 def certify_given(problem: ERM, point: Point) -> Certificate:

@@ -31,6 +31,7 @@ from ..problems.erm import ERM
 
 __all__ = [
     "QUADRATIC_PENALTY",
+    "REFRESH",
     "SEPARABLE",
     "SMOOTH_FORM",
     "SMOOTH_LOSS",
@@ -47,6 +48,10 @@ __all__ = [
     "check_dual_start",
     "unmet",
 ]
+
+#: Sums that a method keeps are computed anew after so many passes: rounding errors gather in them.
+#: It costs one or two products with X, beside two to four a pass.
+REFRESH = 64
 
 
 @dataclass(frozen=True)

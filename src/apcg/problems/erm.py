@@ -3,8 +3,7 @@
     primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                       (erm-primal)
     dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))       (erm-dual)
 
-If g is strongly convex the dual is solved, otherwise the primal. `regulariser` has g, `forms` the
-two forms as the kernels solve them, `intercept` what a free intercept changes.
+If g is strongly convex the dual is solved, otherwise the primal. `forms` has the two forms.
 
 Conventions
 -----------
@@ -21,7 +20,7 @@ x   (n_samples,)     the dual point, labels premultiplied: x_i/s_i is in `loss.d
                      where s_i = 0. With an intercept sum_i y_i x_i = 0, or sum_i x_i = 0.
 v   (d,)             A x/(lambda n); w = grad g*(v) at the optimum
 
-With K outputs (`erm_outputs`) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
+With K outputs (`outputs`) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
 and v (d, K); s stays a vector, and so does y for a loss over classes.
 """
 
@@ -35,11 +34,11 @@ import numpy as np
 
 from .. import losses
 from .._base import validation as check
-from .._base.spectra import largest_singular_value_squared
 from .._base.validation import Vector
 from .._base.weights import normalised
 from .._kernels.data.matrix import inner
 from ..data import LinearMap, by_row
+from ..data.spectra import largest_singular_value_squared
 from ..penalties import regulariser
 from ..penalties.regulariser import NOT_SEPARABLE, Interval, Regulariser
 from . import forms, recovery

@@ -32,7 +32,8 @@ def imbalance(x: Matrix) -> float:
 def best(loss: Any, y: Any, weights: Vector, z: Matrix, guess: Vector) -> Vector:
     """argmin_b sum_i s_i phi_i(z_i + b), with sum_k b_k = 0 for a loss over classes.
 
-    For a loss that is not smooth, what Newton's method would need is not there: the guess.
+    For a loss that is not smooth, what Newton's method would need is not there: the guess, unless
+    z = 0 (`_best_alone`).
     """
     if isinstance(loss, Columns):
         parts = range(z.shape[1])
@@ -42,6 +43,8 @@ def best(loss: Any, y: Any, weights: Vector, z: Matrix, guess: Vector) -> Vector
             for k in parts
         ])  # fmt: skip
     b = guess - guess.mean()
+    if loss.gamma == 0 and loss.kind == SIMPLEX and not z.any():
+        return _best_alone(y, weights, z)
     if loss.gamma == 0 or loss.kind is None:
         return np.asarray(b)
     value = loss.total(z + b, y, weights)
@@ -64,6 +67,19 @@ def best(loss: Any, y: Any, weights: Vector, z: Matrix, guess: Vector) -> Vector
         if not new < value:
             break
         b, value = b + step * way, new
+    return np.asarray(b - b.mean())
+
+
+def _best_alone(y: Any, weights: Vector, z: Matrix) -> Vector:
+    """The best b of the multiclass hinge at z = 0.
+
+    Only a class whose b is above all others has a loss below 1. A lead of t <= 1 takes t off its
+    losses and adds t to all others, which pays if it has more than half of the weight.
+    """
+    n, K = z.shape
+    share = np.bincount(y, np.broadcast_to(weights, n), minlength=K)
+    b = np.zeros(K)
+    b[share.argmax()] = float(2 * share.max() > share.sum())
     return np.asarray(b - b.mean())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..certify.certificate import certify, certify_enough
+from ..certify.certificate import certify, certify_again, certify_enough
 from ..certify.points import Certificate, Point
 from ..methods.base import Run
 from ..problems.erm import ERM
@@ -41,7 +41,8 @@ class Judge:
             scale = abs(found.primal) + abs(found.dual)
             exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))
         if self._stall.drifted and not found.exact:
-            found = certify(self.problem, point.bare())  # exact: tells the method to refresh
+            # exact: tells the method to refresh
+            found = certify_again(self.problem, point.bare(), found, self.tol)
         return Check(
             found,
             point=found.x,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .._base import validation as validate
-from ..certify.certificate import certify
+from ..certify.certificate import certify, certify_again
 from ..certify.points import Certificate, Point, Start
 from ..certify.result import Solution, Status
 from ..methods import registry
@@ -152,9 +154,12 @@ def _solution(
     method: Method, stepping: Run, outcome: Outcome, final: Certificate, tol: float
 ) -> Solution:
     """The answer, with a status that fits it."""
-    status, trace = outcome.status, outcome.trace
+    code, trace = outcome.status.code, outcome.trace
+    status = outcome.status
+    if code != "converged":
+        status = Status.of(code, outcome.epochs, final.relative, tol)
     # what came after the loop may have reached what the loop did not
-    if status.code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
+    if code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
@@ -214,7 +219,7 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
     """
     found: Certificate = outcome.best.certificate
     if not found.exact:
-        found = certify(problem, outcome.best.source)
+        found = certify_again(problem, outcome.best.source, found, tol)
     finish = getattr(stepping, "finish", None)
     code = outcome.status.code
     if finish is None or not outcome.epochs or code in ("interrupted", "time_limit"):
@@ -232,11 +237,35 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
 
 
 def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certificate:
-    """`final`, or where the run started if that was better and the tolerance is not reached.
+    """`final`, or a point that was known before the run, if that is better.
 
-    With few passes left, the way to a better point may lead through worse ones.
+    These are where it started, if the tolerance is not reached (with few passes left, the way to a
+    better point may lead through worse ones), and w = 0 with its best b and x = 0.
     """
-    if final.relative <= tol or at.w is None or at.x is None:
+    if final.relative > tol and at.w is not None and at.x is not None:
+        known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
+        final = known if known.gap < final.gap else final
+    if not math.isfinite(final.primal) or _beats_zero(problem, final, tol):
         return final
-    known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
-    return known if known.gap < final.gap else final
+    w, x = np.zeros_like(final.w), np.zeros_like(final.x)
+    b = problem._best_intercept(x) if problem.intercept else 0.0
+    lower = problem.primal_from(w, x + b) < final.primal
+    if not lower and final.dual >= problem.dual_from(x, w):
+        return final
+    duals = (final.x, x, None) if lower else (final.x, x)  # None: that of w = 0
+    w, b = (w, b) if lower else (final.w, final.b)
+    found = [certify(problem, Point(w, dual, b)) for dual in duals]
+    return max(found, key=lambda each: each.dual)
+
+
+def _beats_zero(problem: ERM, found: Certificate, tol: float) -> bool:
+    """Whether the certificate says that P(w) <= P(0), with the best b for both.
+
+    P is sigma-strongly convex in w: w* is within r of w, with r^2 = 2 gap/sigma, and P(0) is at
+    least P* + (sigma/2)|w*|^2. Where |w| >= 2 r that is at least P* + gap, and so P(w). With
+    sigma = 0 a gap within the tolerance has to do.
+    """
+    sigma, w = problem.strong_convexity, found.w.reshape(-1)
+    if sigma == 0:
+        return found.relative <= tol
+    return sigma * float(np.dot(w, w)) >= 8 * found.gap

@@ -17,7 +17,7 @@ from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.dual import many_outputs as kernel
 from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import LOGISTIC, SOFTMAX
-from ..base import Budget, Target, Work
+from ..base import REFRESH, Budget, Target, Work
 from .many_outputs_look import Look, error_bound
 from .many_outputs_momentum import Momentum
 from .many_outputs_setup import Setup
@@ -150,6 +150,7 @@ class BlockRun:
         self.primal = setup.primal_at_zero()
         self._sure = False
         self._since_look = 0
+        self._passed = 0  # whole passes so far
         self._optimism = 1.0
         #: what was changed and why, in words
         self.notes: list[str] = []
@@ -200,6 +201,9 @@ class BlockRun:
             whole = self._sweep(budget)
             more, rest = divmod(self.count.work, self.setup.work)
             passes, self.count.work = passes + more, rest
+            if self._passed // REFRESH < (self._passed + more) // REFRESH:
+                self.sweeps.refresh()
+            self._passed += more
             looked = self._confident = self._look_pays() if whole else self._confident
             if budget.expired:
                 break

@@ -30,7 +30,7 @@ from ..._base.validation import Index, Vector
 from ..._kernels.dual import one_output as kernel
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Need, Needs, Target, Work, check_dual_start
+from ..base import REFRESH, Budget, Need, Needs, Target, Work, check_dual_start
 from ..plan import costs
 from .one_output_momentum import Momentum
 from .one_output_setup import PARTS, DualTuning, Setup
@@ -208,6 +208,8 @@ class LeanRun:
             whole = self._burst(count) if count > 1 else self._sweep(budget)
             more, rest = divmod(self.tally.count, self.setup.work)
             passes, self.tally.count = passes + more, rest
+            if self._passed // REFRESH < (self._passed + more) // REFRESH:
+                self.sweeps.refresh()
             self._passed += more
             if not whole or budget.expired:
                 break

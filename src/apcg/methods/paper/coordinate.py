@@ -18,7 +18,7 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Point, Start
 from ...problems.composite import settle_zero_blocks
 from ...problems.erm import ERM
-from ..base import Budget, Target, Work
+from ..base import REFRESH, Budget, Target, Work
 from ..plan import costs
 from .proximal_intercept import ProximalIntercept
 from .sampling import Sampler, Sweep
@@ -170,6 +170,8 @@ class CoordinateRun:
         for done in range(1, wanted + 1):
             finished = self._pass(budget)
             self.passes += 1
+            if self.passes % REFRESH == 0:
+                self.iterate.refresh()
             if not finished:
                 return Work(done)
         return Work(wanted)

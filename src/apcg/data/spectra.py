@@ -9,9 +9,9 @@ import scipy.linalg
 import scipy.sparse.linalg
 from scipy.sparse.linalg import LinearOperator
 
-from ..data import LinearMap
-from .types import Stored
-from .validation import Vector
+from .._base.types import Stored
+from .._base.validation import Vector
+from .linear_map import LinearMap
 
 #: Blocks up to this size get their constants from a full eigenvalue decomposition.
 _LANCZOS_FROM = 400
