@@ -9,8 +9,7 @@ Conventions
 -----------
 X   (n_samples, d)   the data: sample a_i is row i. It is never copied to multiply it by labels.
 y   (n_samples,)     labels: -1 and 1 for a loss of margins, real numbers for one of residuals
-s   (n_samples,)     sample weights that sum to n, the number of them that are positive; [1.0] if
-                     none were given, which broadcasts
+s   (n_samples,)     sample weights that sum to n, the number of positive ones; [1.0] if none given
 w   (d,)             the primal point
 b   a number         the intercept, 0.0 without one; it is not an entry of w
 z   (n_samples,)     predictions X w + b
