@@ -146,4 +146,6 @@ def _draw(
         return []
     out.mkdir(parents=True, exist_ok=True)
     stem = "stdin" if data.name == "-" else Path(data.name).name
-    return [str(path) for path in _files.save_figure(figure, out / f"{stem}-convergence")]
+    read = (data.name, data.source)
+    written = _files.save_figure(figure, out / f"{stem}-convergence", read=read)
+    return [str(path) for path in written]
