@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,8 +149,11 @@ class LinearModel:
 
     # ---- the file ---------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the file; what was there is replaced only when the new one is whole."""
+    def save(self, path: str | Path, read: Iterable[str | Path] = ()) -> None:
+        """Write the file; what was there is replaced only when the new one is whole.
+
+        It is never one of the files `read`, such as the training data: that is an error.
+        """
         arrays: dict[str, Array] = {"w": self.w}
         if self.classes is not None:
             arrays["classes"] = self.classes
@@ -162,7 +165,7 @@ class LinearModel:
         }
         text = json.dumps(header, sort_keys=True)
         seal = hashlib.sha256(text.encode()).hexdigest()
-        with replacing(path) as file:
+        with replacing(path, read) as file:
             np.savez(file, **arrays, header=np.array(text), seal=np.array(seal))  # type: ignore[arg-type]
 
     @classmethod

@@ -147,4 +147,6 @@ def _draw(
         return []
     out.mkdir(parents=True, exist_ok=True)
     stem = "stdin" if data.name == "-" else Path(data.name).name
-    return [str(path) for path in files.save_figure(figure, out / f"{stem}-convergence")]
+    read = (data.name, data.source)
+    written = files.save_figure(figure, out / f"{stem}-convergence", read=read)
+    return [str(path) for path in written]

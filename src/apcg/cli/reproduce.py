@@ -100,7 +100,7 @@ def reproduce(
                 bar.update()
 
         def done(cell: paper.Cell) -> None:
-            report.write_csv(cell, out / "curves")
+            report.write_csv(cell, out / "curves", sets)
             if not as_json:
                 bar.write(f"done: {cell.data}, lambda = {cell.alpha:g}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -10,8 +9,9 @@ import click
 import numpy as np
 
 from .. import datasets
+from .._base.files import check_target
 from ..certify.result import Solution
-from ..datasets import DataError, Dataset
+from ..datasets import Dataset
 from ..methods import registry
 from ..model import LinearModel
 from ..run.solve import solve
@@ -133,11 +133,16 @@ def train(
 
     Ctrl-C keeps what there is: the model is written, and the certificate says how good it is.
     """
-    _check_writable(out)
+    read = [data, *([] if test_data is None else [test_data])]
+    if out is not None:  # before the work, not after it
+        check_target(out, read)
     found = datasets.load(data, n_features=features)
     test = None
     if test_data is not None:
         test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)
+    read += [each.source for each in (found, test) if each is not None]  # the files of names
+    if out is not None:
+        check_target(out, read)
     problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio, intercept)
     if test is not None:  # what is wrong with the test data is said before the work
         shape = (problem.d, problem.K)[: 1 + (problem.K > 1)]
@@ -150,19 +155,13 @@ def train(
     trained = _trained(found, r, penalty, alpha, l1_ratio, tol, seed)
     model = LinearModel(r.w, classes, loss, r.intercept, zero_based=found.zero_based, facts=trained)
     if out is not None:
-        model.save(out)
+        model.save(out, read)
     scores, path = _scores(model, found, test), None if out is None else str(out)
     facts: Facts = {**trained, "loss": loss, "scores": scores, "model": path}
     common.print_json(facts) if as_json else _print(found, test, facts)
     if r.status.code == "interrupted":
         return 130
     return 0 if r.converged else 3
-
-
-def _check_writable(out: Path | None) -> None:
-    """Before the work, not after it."""
-    if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
-        raise DataError(f"{out} cannot be written: there is no writable folder {out.parent}.")
 
 
 def _trained(

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import TypedDict, TypeVar
 import numpy as np
 
 from .._base.archive import BROKEN
+from .._base.files import replacing_folder, write_text
 from .._base.types import Array
 
 FORMAT = 1
@@ -58,10 +58,7 @@ def store(source: Path, arrays: dict[str, Array], facts: dict[str, bool]) -> Non
     """Write an entry; a folder that cannot be written to is only worth a warning."""
     target = entry(source)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".writing-") as name:
-            new = Path(name) / "new"
-            new.mkdir()
+        with replacing_folder(target) as new:
             for key, array in arrays.items():
                 np.save(new / f"{key}.npy", array, allow_pickle=False)
             header = {
@@ -70,10 +67,7 @@ def store(source: Path, arrays: dict[str, Array], facts: dict[str, bool]) -> Non
                 "facts": facts,
                 "arrays": {k: _describe(a) for k, a in arrays.items()},
             }
-            (new / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
-            if target.exists():
-                target.rename(Path(name) / "old")
-            new.rename(target)
+            write_text(new / HEADER, json.dumps(header, indent=1))
     except OSError as error:
         warnings.warn(
             f"the parsed form of {source} could not be kept in {folder()} ({error}); set "

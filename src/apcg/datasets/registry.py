@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._base.files import on_terminal
+from .._base.files import on_terminal, write_text
 from . import cache
 from .errors import DataError
 
@@ -91,9 +91,7 @@ def download(name: str) -> Path:
             downloader=pooch.HTTPDownloader(timeout=(10, 60), progressbar=on_terminal()),
         )
         if known is None:
-            fresh = pinned.with_suffix(".writing")
-            fresh.write_text(cache.sha256(path) + "\n", encoding="ascii")
-            fresh.replace(pinned)
+            write_text(pinned, cache.sha256(path) + "\n")
     except (OSError, ValueError, requests.RequestException) as error:
         raise DataError(_help(name, url, error)) from None
     return path

@@ -52,8 +52,8 @@ def shown(alpha: float) -> str:
     return np.format_float_scientific(alpha, trim="-", exp_digits=2)
 
 
-def write_csv(cell: Cell, folder: Path) -> Path:
-    """The curves of a cell."""
+def write_csv(cell: Cell, folder: Path, sets: list[Dataset]) -> Path:
+    """The curves of a cell; never over the data."""
     lines = ["method,passes,seconds,primal,dual,gap,primal_minus_best"]
     for method, t in cell.traces.items():
         columns = (t["epoch"], t["seconds"], t["primal"], t["dual"], t["gap"])
@@ -63,8 +63,12 @@ def write_csv(cell: Cell, folder: Path) -> Path:
             )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{cell.data}-{shown(cell.alpha)}.csv"
-    write_text(path, "\n".join(lines) + "\n")
+    write_text(path, "\n".join(lines) + "\n", _read(sets))
     return path
+
+
+def _read(sets: list[Dataset]) -> list[str]:
+    return [data.source for data in sets]
 
 
 def draw(sets: list[Dataset], cells: list[Cell], out: Path) -> list[Path]:
@@ -85,7 +89,7 @@ def draw(sets: list[Dataset], cells: list[Cell], out: Path) -> list[Path]:
                 "optimum": optimum,
             }
         figure = plots.grid(rows, columns, panels, f"{WORDS[measure]} against passes")
-        written += save_figure(figure, out / f"figure{number}")
+        written += save_figure(figure, out / f"figure{number}", read=_read(sets))
     return written
 
 
@@ -229,7 +233,7 @@ def write(
     """The report, in Markdown."""
     path = out / "report.md"
     lines = _lines(sets, cells, passes, seed, interrupted)
-    write_text(path, "\n".join(lines) + "\n")
+    write_text(path, "\n".join(lines) + "\n", _read(sets))
     return path
 
 
