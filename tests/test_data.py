@@ -339,7 +339,7 @@ def test_norms_are_computed_once_and_cannot_be_changed():
         assert anew.squared_norms().tobytes() == norms.tobytes()
         problem = ERM(form(X), np.arange(30.0), "squared")
         assert np.sqrt(norms.max()) == problem.R
-        assert np.shares_memory(problem.samples.squared_norms(), problem._squared_norms)
+        assert np.shares_memory(problem.samples.squared_norms(), problem.squared_norms)
 
 
 def test_a_border_is_one_number_that_is_not_zero():

@@ -63,7 +63,7 @@ def test_a_start_beyond_the_targets_gets_a_feasible_dual_point(K, intercept):
         np.column_stack([w, -w]), "group")  # fmt: skip
     problem = ERM(X, X @ W, "squared", groups, 1e-4, intercept=intercept)
     r = solve(problem, x0=Start(w=2 * W), tol=1e-3, random_state=0)
-    assert problem.g.excess(problem._combine(r.x)) <= 1 + 1e-10
+    assert problem.g.excess(problem.v_of(r.x)) <= 1 + 1e-10
     assert r.converged
     assert r.primal < 1e-2
 

@@ -171,6 +171,26 @@ def test_nobody_writes_the_private_state_of_others():
                     assert own, where
 
 
+def test_methods_use_the_public_names_of_a_problem():
+    """What `problems` has for methods has a name and a docstring; the rest is its own affair."""
+    classes = [n for p, tree in trees() if area(p) == "problems" for n in ast.walk(tree)]
+    classes = [n for n in classes if isinstance(n, ast.ClassDef) and n.name == "ERM"]
+    assert classes
+    members = {n.name for c in classes for n in c.body if isinstance(n, ast.FunctionDef)}
+    private = {name for name in members if re.match(r"_[a-z]", name)}
+    assert private
+    for path, tree in trees():
+        if area(path) == "problems":
+            continue
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or not re.match(r"_[a-z]", node.attr):
+                continue
+            owner = node.value
+            name = getattr(owner, "id", getattr(owner, "attr", ""))
+            of_problem = name == "problem" or (name not in {"self", "cls"} and node.attr in private)
+            assert not of_problem, f"{path.name}:{node.lineno}: {name}.{node.attr}"
+
+
 def test_functions_are_short():
     for path, tree in trees():
         for node in ast.walk(tree):

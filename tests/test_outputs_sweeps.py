@@ -64,7 +64,7 @@ def test_sums_belong_to_the_blocks(loss, intercept, weighted, large):
         setup, at = run.setup, run.sweeps
         x = setup.x(at.blocks)
         assert np.allclose(at.W, setup.rows(x), atol=1e-9 * np.abs(at.W).max())
-        v = p._combine(x)
+        v = p.v_of(x)
         assert np.allclose(setup.expand(at.W, x), v, atol=1e-9 * np.abs(v).max())
         assert p.dual_from(x, v) > -np.inf
         square = at.state.pq if stage else at.state.W
@@ -122,12 +122,12 @@ def test_the_start_is_the_best_on_its_segment(loss, intercept):
         p = problem(loss, alpha=alpha, intercept=intercept, weighted=True, layout="csr")
         setup = started(p).setup
         x = setup.x(start(setup, Start())[0])
-        D = p.dual_from(x, p._combine(x))
+        D = p.dual_from(x, p.v_of(x))
         assert p.dual_from(0 * x, np.zeros((p.d, p.K))) < D
         for t in (0.97, 1.03):
             other = p.loss.clip(t * x, p.y, p.weights)
             if np.allclose(other, t * x):  # else it was at its end
-                assert p.dual_from(other, p._combine(other)) - 1e-5 * abs(D) <= D
+                assert p.dual_from(other, p.v_of(other)) - 1e-5 * abs(D) <= D
 
 
 def test_visits_are_even_at_first():

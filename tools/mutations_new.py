@@ -18,7 +18,7 @@ MUTANTS = [
            GUARD, only="labels_and_lengths"),
     Mutant(OUTPUTS, "a rounding leaves the simplex", "s / others if others > 1.0 else s", "s",
            GUARD, only="above_one"),
-    Mutant(ERM_OUTPUTS, "D without the balance", "if self.intercept and self._imbalance(x) > 1:",
+    Mutant(ERM_OUTPUTS, "D without the balance", "if self.intercept and self.imbalance(x) > 1:",
            "if False:", GUARD, only="balance_of_intercepts"),
     Mutant("problems/intercept_outputs.py", "balance to 1e-9", "room = 64 *", "room = 6.4e7 *",
            GUARD, only="balance_of_intercepts"),

@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         "certify/certificate.py",
         "an unbalanced x is not balanced",
-        "if problem.intercept and problem._imbalance(x) > 1:",
+        "if problem.intercept and problem.imbalance(x) > 1:",
         "if False:",
         EDGES,
         only="unbalanced_x",
@@ -323,7 +323,7 @@ MUTANTS = [
     Mutant(
         "problems/erm.py",
         "D without the balance",
-        "if self.intercept and self._imbalance(x) > 1:",
+        "if self.intercept and self.imbalance(x) > 1:",
         "if False:",
         EDGES,
         only="balance_of_an_intercept",

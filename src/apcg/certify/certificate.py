@@ -64,7 +64,7 @@ def certify_given(problem: ERM, point: Point) -> Certificate:
     assert point.w is not None
     assert point.x is not None
     assert point.v is not None
-    if problem.intercept and problem._imbalance(point.x) > 1:
+    if problem.intercept and problem.imbalance(point.x) > 1:
         return certify(problem, point.bare())
     z, b = _best_predictions(problem, point)
     found = _valued(problem, point.w, point.x, b, z, point.v, True)
@@ -77,7 +77,7 @@ def _of_primal(problem: ERM, point: Point) -> Certificate:
         raise ValueError("a point must have w, or x, or both; got neither.")
     w, exact = point.w, point.z is None
     z, b = _best_predictions(problem, point)
-    x, v = problem._dual_point(z, exact)
+    x, v = problem.dual_pair(z, exact)
     return _valued(problem, w, x, b, z, v, exact)
 
 
@@ -88,13 +88,13 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
     """
     assert point.x is not None
     x, exact = point.x, point.v is None
-    v = problem._combine(x) if point.v is None else point.v
+    v = problem.v_of(x) if point.v is None else point.v
     w = problem.g.conjugate_gradient(v)
     z, b = problem.samples.tdot(w), 0.0
     if problem.intercept:
-        b = problem._best_intercept(z, point.b)
-        x, z = problem._balance(x), z + b
-        v = problem._combine(x)
+        b = problem.best_shift(z, point.b)
+        x, z = problem.balanced(x), z + b
+        v = problem.v_of(x)
     return _valued(problem, w, x, b, z, v, exact)
 
 
@@ -104,11 +104,11 @@ def _of_pair(problem: ERM, point: Point) -> Certificate:
     assert point.x is not None
     w, x, exact = point.w, point.x, point.z is None and point.v is None
     z, b = _best_predictions(problem, point)
-    if problem.intercept and problem._imbalance(x) > 1:
-        x = problem._balance(x)
-        v = problem._combine(x)
+    if problem.intercept and problem.imbalance(x) > 1:
+        x = problem.balanced(x)
+        v = problem.v_of(x)
     else:
-        v = problem._combine(x) if point.v is None else point.v
+        v = problem.v_of(x) if point.v is None else point.v
     return _valued(problem, w, x, b, z, v, exact)
 
 
@@ -130,5 +130,5 @@ def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:
     if not problem.intercept:
         return (problem.samples.tdot(point.w) if point.z is None else point.z), 0.0
     without = problem.samples.tdot(point.w) if point.z is None else point.z - point.b
-    b = problem._best_intercept(without, point.b)
+    b = problem.best_shift(without, point.b)
     return without + b, b

@@ -155,7 +155,7 @@ QUADRATIC_PENALTY = Need(
 
 def check_dual_start(problem: ERM, x: Vector) -> Vector:
     """x0 as a dual point, or an error that says what it must be."""
-    x = problem._rows(x, "x0")
+    x = problem.check_x(x, "x0")
     if not math.isfinite(problem.conjugate_total(x)):
         raise ValueError(
             "x0 must be dual feasible: phi* is infinite at it. Dual variables of loss "

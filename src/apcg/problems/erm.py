@@ -95,8 +95,7 @@ class ERM:
     (1.0, 0.0)
     """
 
-    #: the number of outputs
-    K = 1
+    K = 1  #: the number of outputs
 
     def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
         """A problem with K outputs, if the loss or the labels say so."""
@@ -143,14 +142,8 @@ class ERM:
         return regulariser.of(penalty, l1_ratio, positive, self.d)
 
     def _check_classes(self) -> None:
-        if not (self.intercept and self.loss.margin):
-            return
-        kept = self.weights > 0
-        if not (np.any(kept & (self.y > 0)) and np.any(kept & (self.y < 0))):
-            raise ValueError(
-                "only one class has samples of positive weight, and then no intercept is best: "
-                "the larger, the better. Give samples of both classes, or intercept=False."
-            )
+        if self.intercept and self.loss.margin:
+            free.check_both_classes(self.y, self.weights)
 
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""
@@ -169,7 +162,7 @@ class ERM:
         other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
         if set(changes) != {"alpha"}:
-            for name in ("R", "_squared_norms", "spectral_norm"):
+            for name in ("R", "squared_norms", "spectral_norm"):
                 other.__dict__.pop(name, None)
         other.__dict__.update(changes)
         return other
@@ -213,7 +206,7 @@ class ERM:
         return self.alpha * self.g.strong_convexity
 
     @cached_property
-    def _squared_norms(self) -> Vector:
+    def squared_norms(self) -> Vector:
         """sum_j A_ji^2 (b_min/b_j): the squared norms |A_i|^2 if g is L2."""
         b = self.g.b
         if b.size == 1 or not self.dual_form:
@@ -230,8 +223,8 @@ class ERM:
     def R(self) -> float:
         """max_i sqrt(s_i)|A_i|"""
         if self.weights.size == 1:
-            return math.sqrt(float(self.weights[0] * self._squared_norms.max()))
-        return math.sqrt(float(np.max(self.weights * self._squared_norms)))
+            return math.sqrt(float(self.weights[0] * self.squared_norms.max()))
+        return math.sqrt(float(np.max(self.weights * self.squared_norms)))
 
     @property
     def mu(self) -> float:
@@ -257,25 +250,28 @@ class ERM:
 
     # ---- values -----------------------------------------------------------------------------
 
-    # What is given to a public method is checked. Those with an underscore are for loops: they take
-    # vectors of the right length, and let through what is not finite. `samples.tdot(w)` is X w.
+    # combine, balance, best_intercept and dual_point check what they are given. v_of, balanced,
+    # best_shift and dual_pair are the same without checks, for loops. `samples.tdot(w)` is X w.
 
-    def _features(self, w: Any, name: str = "w") -> Vector:
+    def check_w(self, w: Any, name: str = "w") -> Vector:
+        """A primal point that a user gave, as float64; an error says what is wrong with it."""
         return check.vector(w, self.d, name, each="column of X")
 
-    def _rows(self, x: Any, name: str = "x") -> Vector:
+    def check_x(self, x: Any, name: str = "x") -> Vector:
+        """A dual point, or predictions, that a user gave; an error says what is wrong with it."""
         return check.vector(x, self.n_samples, name, each="row of X")
 
-    def _intercepts(self, b: Any, name: str, **bounds: Any) -> Any:
+    def check_b(self, b: Any, name: str, **bounds: Any) -> Any:
+        """An intercept that a user gave; an error says what is wrong with it."""
         return check.number(b, name, **bounds)
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
-        return self.samples.tdot(self._features(w))
+        return self.samples.tdot(self.check_w(w))
 
     def primal(self, w: Any, intercept: float = 0.0) -> float:
         """P(w), or P(w, b)"""
-        w = self._features(w)
+        w = self.check_w(w)
         b = check.number(intercept, "intercept")
         if b != 0 and not self.intercept:
             raise ValueError(
@@ -294,23 +290,24 @@ class ERM:
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
-        x = self._rows(x)
-        if self.intercept and self._imbalance(x) > 1:
+        x = self.check_x(x)
+        if self.intercept and self.imbalance(x) > 1:
             return -math.inf
-        return self.dual_from(x, self._combine(x))
+        return self.dual_from(x, self.v_of(x))
 
-    def _imbalance(self, x: Vector) -> float:
-        """|sum_i y_i x_i| over what rounding can make of it."""
-        return free.imbalance(self._signed(x))
+    def imbalance(self, x: Vector) -> float:
+        """|sum_i y_i x_i| over what rounding can make of it: above 1, x is not dual feasible."""
+        return free.imbalance(self.signed(x))
 
     def combine(self, x: Any) -> Vector:
         """v = A x/(lambda n)"""
-        return self._combine(self._rows(x))
+        return self.v_of(self.check_x(x))
 
-    def _combine(self, x: Vector) -> Vector:
-        return self.samples.dot(self._signed(x)) / (self.alpha * self.n)
+    def v_of(self, x: Vector) -> Vector:
+        """v = A x/(lambda n), for loops."""
+        return self.samples.dot(self.signed(x)) / (self.alpha * self.n)
 
-    def _signed(self, x: Vector) -> Vector:
+    def signed(self, x: Vector) -> Vector:
         """x times the labels for a loss of margins: the coefficients of the samples in A x."""
         return self.y * x if self.loss.margin else x
 
@@ -337,24 +334,26 @@ class ERM:
 
     def gap(self, x: Any, w: Any = None, intercept: float | None = None) -> float:
         """P(w) - D(x) >= 0, with w = omega(x) unless given, and the b that is best for that w."""
-        x = self._rows(x)
-        w = self.omega(x) if w is None else self._features(w)
+        x = self.check_x(x)
+        w = self.omega(x) if w is None else self.check_w(w)
         if intercept is None:
-            intercept = self._best_intercept(self.samples.tdot(w)) if self.intercept else 0.0
+            intercept = self.best_shift(self.samples.tdot(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
     def best_intercept(self, z: Any, guess: float = 0.0) -> float:
         """The b that is best with the predictions z + b; the middle if it is an interval."""
-        return self._best_intercept(self._rows(z, "z"), check.number(guess, "guess"))
+        return self.best_shift(self.check_x(z, "z"), check.number(guess, "guess"))
 
-    def _best_intercept(self, z: Vector, guess: float = 0.0) -> float:
+    def best_shift(self, z: Vector, guess: float = 0.0) -> float:
+        """The b that is best with the predictions z + b, for loops."""
         return free.best(self.loss, self.y, self.weights, z, guess)
 
     def balance(self, x: Any) -> Vector:
         """A dual feasible point near x with sum_i y_i x_i = 0, which an intercept asks for."""
-        return self._balance(self._rows(x))
+        return self.balanced(self.check_x(x))
 
-    def _balance(self, x: Vector) -> Vector:
+    def balanced(self, x: Vector) -> Vector:
+        """A dual feasible point near x with sum_i y_i x_i = 0, for loops."""
         return free.balance(self.loss, self.y, self.weights, x)
 
     def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
@@ -363,12 +362,13 @@ class ERM:
         x = -s phi'(z), scaled down if g* would be infinite (the bound |v_j| <= a_j of L1). With
         `exact`, v is computed from that x, and x scaled again until it is feasible as it stands.
         """
-        return self._dual_point(self._rows(z, "z"), exact)
+        return self.dual_pair(self.check_x(z, "z"), exact)
 
-    def _dual_point(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
+    def dual_pair(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
+        """(x, v) of `dual_point`, for loops."""
         x = self.loss.dual_of(z, self.y, self.weights)
-        x = self._balance(x) if self.intercept else x
-        v = self._combine(x)
+        x = self.balanced(x) if self.intercept else x
+        v = self.v_of(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
             if slack > 1:  # a g of the user's may never be content; 0 is feasible
@@ -376,12 +376,12 @@ class ERM:
             x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
             if not exact:
                 break
-            v, slack = self._combine(x), 100 * slack
+            v, slack = self.v_of(x), 100 * slack
         return x, v
 
     def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x."""
-        return np.asarray(self.loss.clip(self._rows(x), self.weights))
+        return np.asarray(self.loss.clip(self.check_x(x), self.weights))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -391,7 +391,7 @@ class ERM:
         argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
         """
         self._no_intercept("refine")
-        x = self._rows(x)
+        x = self.check_x(x)
         c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
         z = self.samples.tdot(self.omega(x))
         return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
@@ -402,7 +402,7 @@ class ERM:
         Infinite for a loss that is not smooth.
         """
         self._no_intercept("pdgbound")
-        x = self._rows(x)
+        x = self.check_x(x)
         if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
         z = self.samples.tdot(self.omega(x))
@@ -427,7 +427,7 @@ class ERM:
         if self.intercept:
             return (self.bordered() if self.dual_form else self.unpenalised()).form
         parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n
-        form = forms.dual(*parts, self._squared_norms) if self.dual_form else forms.primal(*parts)
+        form = forms.dual(*parts, self.squared_norms) if self.dual_form else forms.primal(*parts)
         self.check_constants(form.L)
         return form
 

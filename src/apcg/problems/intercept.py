@@ -38,6 +38,16 @@ def constant(mean_square: float, own: float) -> float:
     return math.sqrt(size) if size > 1e-290 else 1.0  # 1/c^2 must not overflow
 
 
+def check_both_classes(y: Vector, weights: Vector) -> None:
+    """Refuse labels of one class: a loss of margins then has no best intercept."""
+    kept = weights > 0
+    if not (np.any(kept & (y > 0)) and np.any(kept & (y < 0))):
+        raise ValueError(
+            "only one class has samples of positive weight, and then no intercept is best: "
+            "the larger, the better. Give samples of both classes, or intercept=False."
+        )
+
+
 def imbalance(signed: Vector) -> float:
     """|sum_i y_i x_i| over what rounding can make of it; at most 1 if the sum is zero."""
     room = 64 * np.finfo(float).eps * float(np.sum(np.abs(signed)))

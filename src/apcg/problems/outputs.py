@@ -150,7 +150,7 @@ class Outputs(ERM):
         return found
 
     @cached_property
-    def _squared_norms(self) -> Vector:
+    def squared_norms(self) -> Vector:
         b = np.asarray(self.g.b).reshape(-1)
         if b.size == 1 or not self.dual_form:
             return self.samples.squared_norms()
@@ -162,7 +162,7 @@ class Outputs(ERM):
         if not self.dual_form:
             raise ValueError("L_i are those of the dual, and g is not strongly convex.")
         own = self.loss.gamma / (self.n * divisor(self.weights))
-        return np.asarray(self._squared_norms / (self.strong_convexity * self.n**2) + own)
+        return np.asarray(self.squared_norms / (self.strong_convexity * self.n**2) + own)
 
     @property
     def form(self) -> Any:
@@ -171,13 +171,13 @@ class Outputs(ERM):
 
     # ---- values -----------------------------------------------------------------------------
 
-    def _features(self, w: Any, name: str = "w") -> Matrix:
+    def check_w(self, w: Any, name: str = "w") -> Matrix:
         return _matrix(w, (self.d, self.K), name)
 
-    def _rows(self, x: Any, name: str = "x") -> Matrix:
+    def check_x(self, x: Any, name: str = "x") -> Matrix:
         return _matrix(x, (self.n_samples, self.K), name)
 
-    def _intercepts(self, b: Any, name: str = "intercept", **bounds: Any) -> Vector:
+    def check_b(self, b: Any, name: str = "intercept", **bounds: Any) -> Vector:
         """K numbers; one number stands for K of it."""
         given = check.to_array(b, name)
         if given.shape not in ((), (self.K,)) or not np.isfinite(given).all():
@@ -188,7 +188,7 @@ class Outputs(ERM):
 
     def primal(self, w: Any, intercept: Any = 0.0) -> float:
         """P(W), or P(W, b)"""
-        w, b = self._features(w), self._intercepts(intercept)
+        w, b = self.check_w(w), self.check_b(intercept)
         if b.any() and not self.intercept:
             raise ValueError(
                 f"this problem has no intercept, got {b}; make it ERM(..., intercept=True)."
@@ -207,21 +207,21 @@ class Outputs(ERM):
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
-        x = self._rows(x)
-        if self.intercept and self._imbalance(x) > 1:
+        x = self.check_x(x)
+        if self.intercept and self.imbalance(x) > 1:
             return -math.inf
-        return self.dual_from(x, self._combine(x))
+        return self.dual_from(x, self.v_of(x))
 
-    def _imbalance(self, x: Matrix) -> float:
-        return free.imbalance(self._signed(x))
+    def imbalance(self, x: Matrix) -> float:
+        return free.imbalance(self.signed(x))
 
-    def _signed(self, x: Matrix) -> Matrix:
+    def signed(self, x: Matrix) -> Matrix:
         signed = isinstance(self.loss, Columns) and self.loss.loss.margin
         return self.y * x if signed else x
 
-    def _combine(self, x: Matrix) -> Matrix:
+    def v_of(self, x: Matrix) -> Matrix:
         # x is small beside A x, which would be copied to divide it
-        return self.samples.dot(self._signed(x) / (self.alpha * self.n))
+        return self.samples.dot(self.signed(x) / (self.alpha * self.n))
 
     def dual_from(self, x: Matrix, v: Matrix) -> float:
         """D(x), given v = A x/(lambda n)."""
@@ -233,26 +233,26 @@ class Outputs(ERM):
 
     def gap(self, x: Any, w: Any = None, intercept: Any = None) -> float:
         """P(W) - D(x) >= 0, with W = omega(x) unless given, and the b that is best for that W."""
-        x = self._rows(x)
-        w = self.omega(x) if w is None else self._features(w)
+        x = self.check_x(x)
+        w = self.omega(x) if w is None else self.check_w(w)
         if intercept is None:
-            intercept = self._best_intercept(self.samples.tdot(w)) if self.intercept else 0.0
+            intercept = self.best_shift(self.samples.tdot(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
     def best_intercept(self, z: Any, guess: Any = 0.0) -> Any:
         """The b that is best with the predictions z + b; sum_k b_k = 0 for a loss over classes."""
-        return self._best_intercept(self._rows(z, "z"), self._intercepts(guess, "guess"))
+        return self.best_shift(self.check_x(z, "z"), self.check_b(guess, "guess"))
 
-    def _best_intercept(self, z: Matrix, guess: Any = 0.0) -> Any:
+    def best_shift(self, z: Matrix, guess: Any = 0.0) -> Any:
         guess = np.array(np.broadcast_to(np.asarray(guess, float), self.K))
         return free.best(self.loss, self.y, self.weights, z, guess)
 
-    def _balance(self, x: Matrix) -> Matrix:
+    def balanced(self, x: Matrix) -> Matrix:
         return free.balance(self.loss, self.y, self.weights, x)
 
     def into_domain(self, x: Any) -> Matrix:
         """A dual feasible point near x."""
-        return np.asarray(self.loss.clip(self._rows(x), self.y, self.weights))
+        return np.asarray(self.loss.clip(self.check_x(x), self.y, self.weights))
 
     def refine(self, x: Any) -> Matrix:
         """Of one output only."""

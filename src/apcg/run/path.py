@@ -190,7 +190,7 @@ class _Seen:
     @cached_property
     def Ax(self) -> Vector:
         """A x/n"""
-        return self.problem._combine(self.answer.x) * self.alpha
+        return self.problem.v_of(self.answer.x) * self.alpha
 
     @cached_property
     def slopes(self) -> Vector:

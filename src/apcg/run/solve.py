@@ -197,14 +197,14 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
     """The start with its arrays as vectors, or an error that says what it must be."""
     w, x, b, mu = at.w, at.x, at.b, at.mu
     if w is not None:
-        w = problem._features(w, name or "w of x0")
+        w = problem.check_w(w, name or "w of x0")
     if x is not None:
-        x = problem._rows(x, name or "x of x0")
+        x = problem.check_x(x, name or "x of x0")
         if feasible:
             check_dual_start(problem, x)
     if b is not None:
         hint = "with another no digit of X w + b is right"
-        b = problem._intercepts(b, "b of x0", low=-1e100, high=1e100, hint=hint)
+        b = problem.check_b(b, "b of x0", low=-1e100, high=1e100, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -248,7 +248,7 @@ def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certi
     if not math.isfinite(final.primal) or _beats_zero(problem, final, tol):
         return final
     w, x = np.zeros_like(final.w), np.zeros_like(final.x)
-    b = problem._best_intercept(x) if problem.intercept else 0.0
+    b = problem.best_shift(x) if problem.intercept else 0.0
     lower = problem.primal_from(w, x + b) < final.primal
     if not lower and final.dual >= problem.dual_from(x, w):
         return final

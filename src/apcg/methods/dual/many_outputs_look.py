@@ -70,7 +70,7 @@ class Look:
         z = setup.predictions(W, x)
         square, conjugate = setup.square_of(W, x), p.conjugate_total(x) / p.n
         half = 0.5 * p.alpha * setup.b
-        V = 2 * setup.scale * _inner(p._signed(x), z) - square + error**2
+        V = 2 * setup.scale * _inner(p.signed(x), z) - square + error**2
         P, D = p.loss_total(z) / p.n + half * square, -conjugate - half * V
         return cls(setup, x, W, x, z, error, conjugate, P, D)
 
@@ -102,7 +102,7 @@ class Look:
         t = gap / (gap + half * length) if gap > 0 else 0.0
         x = self.x + t * way
         # |V + t U|^2 - |V|^2, with W for V
-        more = t * (2 * setup.scale * _inner(p._signed(way), self.z) + t * length)
+        more = t * (2 * setup.scale * _inner(p.signed(way), self.z) + t * length)
         more += 2 * t * self.error * math.sqrt(length)
         D = self.dual + self.conjugate - p.conjugate_total(x) / p.n - half * more
         if self.dual < D < math.inf:

@@ -103,7 +103,7 @@ class Setup:
         #: W, or V for an elastic net, is A x times this
         self.scale = 1 / (p.alpha * p.n * (1.0 if a > 0 else b))
         self.factor = 1 / b if a > 0 else 1.0
-        norms = np.broadcast_to(p.weights * p._squared_norms, p.n_samples)
+        norms = np.broadcast_to(p.weights * p.squared_norms, p.n_samples)
         #: c^2 of the intercepts' feature
         self.constant = 0.0
         if p.intercept:
@@ -223,7 +223,7 @@ class Setup:
         """sum_i x_i, which is zero at the optimum with intercepts."""
         p = self.problem
         own = blocks[:, : p.K]
-        return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p._signed(own))
+        return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p.signed(own))
 
     @cached_property
     def mass(self) -> Vector:
@@ -234,7 +234,7 @@ class Setup:
     def rows(self, x: Matrix) -> Matrix:
         """A x times `scale`, padded, by a pass over the data (over the rows that are not zero)."""
         p = self.problem
-        x = with_pads(p._signed(x), self.size)
+        x = with_pads(p.signed(x), self.size)
         out = self.no_rows()
         products_k.dot(*self.arrays, self.scale * x, out, self.far)
         return out
@@ -243,7 +243,7 @@ class Setup:
         """A x times `scale` with all features, given x and the rows that are kept; a copy."""
         p = self.problem
         if self.compact is not None:
-            return self.compact.expand(rows, self.scale * p._signed(x))
+            return self.compact.expand(rows, self.scale * p.signed(x))
         return np.array(rows[:, : p.K], order="C")
 
     def predictions(self, rows: Matrix, x: Matrix) -> Matrix:
@@ -253,7 +253,7 @@ class Setup:
         products_k.tdot(*self.arrays, rows, z, self.far)
         z = np.ascontiguousarray(z[:, : p.K])
         if self.alone.size:
-            z += self._alone_each[:, None] * p._signed(x)
+            z += self._alone_each[:, None] * p.signed(x)
         return z
 
     @cached_property
@@ -272,8 +272,8 @@ class Setup:
         w, z = self.products(x)
         v, best = w, 0.0
         if p.intercept:
-            best = p._best_intercept(z, b)
-            x, z = p._balance(x), z + best
+            best = p.best_shift(z, b)
+            x, z = p.balanced(x), z + best
             v = self.expand(self.rows(x), x)
         P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
         return Certificate(w, x, best, z, P, D, exact=True)

@@ -28,7 +28,7 @@ def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
     p = setup.problem
     b = np.zeros(p.K)
     if p.intercept:
-        b = first_b(setup) if at.b is None else p._intercepts(at.b)
+        b = first_b(setup) if at.b is None else p.check_b(at.b)
     if at.x is not None:
         blocks = setup.block_of(p.loss.clip(at.x, p.y, p.weights))
         if setup.kind == SOFTMAX:

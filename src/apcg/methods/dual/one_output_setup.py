@@ -122,7 +122,7 @@ class Setup:
         self._copied = p.n_samples
         self.scale = 1 / (p.strong_convexity * p.n)
         self.sign = p.y if p.loss.margin else np.ones(p.n_samples)
-        norms = p.weights * p._squared_norms
+        norms = p.weights * p.squared_norms
         #: c^2 of the intercept's feature
         self.constant = 0.0
         if p.intercept:
@@ -273,5 +273,5 @@ class Setup:
         if not matrix.neighbours(*self.arrays, p.d, rows, products):  # columns are out of order
             X = p.samples.stored
             products = X[rows].multiply(X[rows + 1]).sum(axis=1)
-        common, square = float(np.mean(np.abs(products))), float(np.mean(p._squared_norms[rows]))
+        common, square = float(np.mean(np.abs(products))), float(np.mean(p.squared_norms[rows]))
         return max(1, round(min(t.block, t.fresh * square / common))) if common > 0 else t.block

@@ -138,7 +138,7 @@ class InteriorL1Run:
     def _first(self) -> Index:
         """The columns with the steepest slopes at w = 0."""
         p, zero = self._problem, np.zeros(self._problem.n_samples)
-        _, v = p._dual_point(zero + (p._best_intercept(zero) if p.intercept else 0.0), False)
+        _, v = p.dual_pair(zero + (p.best_shift(zero) if p.intercept else 0.0), False)
         return np.sort(np.argsort(-self._slopes(v))[: self._tuning.first])
 
     def _slopes(self, v: Vector) -> Vector:
@@ -220,8 +220,8 @@ class InteriorL1Run:
         x[self._kept] = self._signed
         x = p.loss.clip(p.y * x if p.loss.margin else x, p.weights)
         if p.intercept:
-            x = p._balance(x)
-        v = p._combine(x)
+            x = p.balanced(x)
+        v = p.v_of(x)
         self._over = self._slopes(v) - 1
         self._over[self._ids] = 0.0
         for spare in (1e-14, 1e-12, 1e-10):  # for what rounding makes of its products with X
@@ -229,7 +229,7 @@ class InteriorL1Run:
             if (excess := p.g.excess(v)) <= 1:
                 break
             x = x / (excess * (1 + spare))
-            v = p._combine(x)
+            v = p.v_of(x)
         w, zeros = np.zeros(p.d), self._with_zeros()
         w[self._ids] = self.w if zeros is None else zeros
         return Point(w=w, x=x, b=self.b)

@@ -176,7 +176,7 @@ class AcceleratedSDCA:
     def refresh(self) -> None:
         """Compute the rows anew from x and y."""
         p = self.problem
-        self._rows = p.samples.dot(p._signed(self._x)) + self.constants.kappa * p.n * self.y
+        self._rows = p.samples.dot(p.signed(self._x)) + self.constants.kappa * p.n * self.y
 
 
 @dataclass(frozen=True)

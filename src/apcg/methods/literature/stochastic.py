@@ -34,13 +34,13 @@ def first_point(problem: ERM, at: Start) -> tuple[Vector, float]:
     """(w, b) to start from: those given, those of a dual point, or zero and the best b for it."""
     w = np.zeros(problem.d)
     if at.w is not None:
-        w = problem._features(at.w).copy()
+        w = problem.check_w(at.w).copy()
     elif at.x is not None:
         w = problem.omega(at.x)
     if not problem.intercept:
         return w, 0.0
     z = problem.samples.tdot(w) if w.any() else np.zeros(problem.n_samples)
-    return w, float(problem._best_intercept(z) if at.b is None else at.b)
+    return w, float(problem.best_shift(z) if at.b is None else at.b)
 
 
 class Stochastic:
@@ -121,7 +121,7 @@ class Stochastic:
         p = self.problem
         if self._memory.seen < p.n:
             return None
-        return -p._signed(np.nan_to_num(self._table)), -self._cells[:, 2]
+        return -p.signed(np.nan_to_num(self._table)), -self._cells[:, 2]
 
     def take_losses(self) -> float:
         """The sum of s_i phi_i over the steps since this was last asked, each at its own w."""
@@ -133,7 +133,7 @@ class Stochastic:
         p = self.problem
         z = p.samples.tdot(self.w) + self.b
         x = p.loss.dual_of(z, p.y, p.weights)
-        self._table[:] = -p._signed(x)
+        self._table[:] = -p.signed(x)
         self._memory.seen = p.n
         self.refresh()
         return z, x, -self._cells[:, 2]

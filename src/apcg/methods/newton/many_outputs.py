@@ -135,7 +135,7 @@ class NewtonRun:
     def advance(self, budget: Budget) -> Work:
         """One step; counted as the passes that it costs."""
         p = self.problem
-        x = p._signed(p.loss.dual_of(self._z, p.y, p.weights))
+        x = p.signed(p.loss.dual_of(self._z, p.y, p.weights))
         gradient = -self._adjoint(x) / p.n + self._ridge * self._W
         try:
             moved = self._factors and self._step(gradient, self._solve(gradient, x))

@@ -82,10 +82,10 @@ def start_vector(problem: ERM, at: Start) -> Vector:
     """The w to start from, with b at its end if the problem has an intercept."""
     start = problem.g.clip(np.zeros((problem.d, problem.K) if problem.K > 1 else problem.d))
     if at.w is not None:
-        start = problem._features(at.w).copy()
+        start = problem.check_w(at.w).copy()
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
-        b = problem._best_intercept(problem.samples.tdot(start)) if at.b is None else at.b
+        b = problem.best_shift(problem.samples.tdot(start)) if at.b is None else at.b
         start = np.concatenate([start, np.asarray(b)[None]])
     return start

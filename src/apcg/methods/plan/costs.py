@@ -202,7 +202,7 @@ def easy_sweeps(problem: ERM, tol: float) -> float:
     others' progress.
     """
     gamma = float(problem.loss.gamma)
-    norms = problem.weights * problem._squared_norms
+    norms = problem.weights * problem.squared_norms
     r = float(np.mean(norms)) / (problem.strong_convexity * problem.n * max(gamma, 1e-300))
     if not r <= 1:
         return math.inf

@@ -106,7 +106,7 @@ class BlockNewton:
         w = np.zeros((p.d, p.K)) if at.w is None else at.w
         if at.w is None and at.x is not None:
             w = p.omega(at.x)
-        return newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
+        return newton.NewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class BlockAuto:
             return _named(sweeps(at), "dual", why)
         if ended_so or newton.at_once(p):
             w = np.zeros((p.d, p.K)) if at.w is None else at.w
-            first = newton.NewtonRun(p, w, p._intercepts(0.0 if at.b is None else at.b))
+            first = newton.NewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
             why = f"{p.n_samples:,} samples for {p.d * p.K:,} numbers of W"
             return BlockPlan(p, first, target, sweeps, why)
         return BlockPlan(p, sweeps(at), target, sweeps, why)
@@ -246,7 +246,7 @@ class BlockPlan:
             if self._leaves():
                 found = self._run.point()
                 assert found.x is not None
-                w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
+                w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
                 made = newton.NewtonRun(self.problem, w, np.asarray(found.b))
                 self._take(made, "dual -> {}: less time than what is left, by the observed rate")
                 return Work(spent)

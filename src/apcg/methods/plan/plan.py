@@ -326,7 +326,7 @@ class PlanRun:
         w = found.w
         if w is None:
             assert found.x is not None
-            w = self.problem.g.conjugate_gradient(self.problem._combine(found.x))
+            w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
         self._change("newton", self._newton(w, found.b), self._watch.why)
 
     def _change(self, name: str, run: Run, why: str) -> None:

@@ -92,7 +92,7 @@ def patience(problems: Sequence[ERM]) -> float:
     smooth = first.loss.gamma > 0
     allowed = PATIENCE if smooth else PATIENCE_WITH_KINKS
     if isinstance(method, Newton) or "momentum" in method.without:
-        q = first.weights * first._squared_norms / (first.strong_convexity * first.n)
+        q = first.weights * first.squared_norms / (first.strong_convexity * first.n)
         steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
         allowed = PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
     return allowed if allowed and DUAL_BLOCKS.holds(side_by_side(problems)) else 0.0
@@ -145,17 +145,17 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
         w, z = setup.products(x)
         v = w * setup.b
     else:
-        v = joint._combine(x)
+        v = joint.v_of(x)
         w = joint.g.conjugate_gradient(v)
         z = joint.samples.tdot(w)
     z = _columns(z)
     w, found = _columns(w), []
     each = _columns(x)
     if joint.intercept:
-        b = np.array([p._best_intercept(z[k], b[k]) for k, p in enumerate(problems)])
+        b = np.array([p.best_shift(z[k], b[k]) for k, p in enumerate(problems)])
         z = z + b[:, None]
-        each = np.array([p._balance(each[k]) for k, p in enumerate(problems)])
-        v = joint._combine(np.ascontiguousarray(each.T))
+        each = np.array([p.balanced(each[k]) for k, p in enumerate(problems)])
+        v = joint.v_of(np.ascontiguousarray(each.T))
     v = _columns(v)
     for k, p in enumerate(problems):
         P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])

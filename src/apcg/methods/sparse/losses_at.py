@@ -64,7 +64,7 @@ class Losses:
                 return seen, moved
             trial = self.along(seen.z, ones, step)[0] if math.isfinite(step) else seen
             if not trial.value < seen.value:  # far from a parabola: by bisection
-                step = self.problem._best_intercept(seen.z)
+                step = self.problem.best_shift(seen.z)
                 return self.along(seen.z, ones, step)[0], moved + step
             seen, moved = trial, moved + step
         return seen, moved

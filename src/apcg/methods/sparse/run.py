@@ -248,7 +248,7 @@ class SparseRun:
         p, x, s = self.problem, self.losses.dual_of(self.at.slope), 1 / max(1.0, most)
         if s < 1:
             x *= s
-        v = p._combine(x)
+        v = p.v_of(x)
         self.slope, self._pair = v * (p.alpha / s), (x, v)
         self.cost += 0.5
 

@@ -136,7 +136,7 @@ def _zeros(problem: ERM, found: Certificate, gap: float, caution: float) -> tupl
     weights = None if problem.weights.size == 1 else problem.weights
     norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
-    v = problem._combine(found.x)
+    v = problem.v_of(found.x)
     likely = np.abs(v) + caution * radius / (problem.alpha * problem.n) < problem.interval.a
     likely &= (problem.interval.lower < 0) & (problem.interval.upper > 0)
     if problem.intercept:  # the last coordinate, which is never idle

@@ -68,7 +68,7 @@ class ColumnsRun(FreshRun):
             on = penalty if self.kept is None else penalty.on(self.kept)
             s = 1 / max(1.0, on.most(near) * (1 + self.slack))
             x *= s
-        v = p._combine(x)
+        v = p.v_of(x)
         self.kept, self.slope, self._pair = None, v * (p.alpha / s), (x, v)
         self.cost += 0.5
 

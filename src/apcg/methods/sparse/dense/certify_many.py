@@ -81,7 +81,7 @@ def look(problem: ERM, grid: Vector, W: Matrix, rows: Matrix, on: ScaledPenalty)
         x *= scale[:, None]
     dual = (x @ y - scale**2 * loss) / n - grid * conjugate
     if problem.intercept:
-        dual[[problem._imbalance(point) > 1 for point in x]] = -np.inf
+        dual[[problem.imbalance(point) > 1 for point in x]] = -np.inf
     primal[np.isnan(primal)], dual[np.isnan(dual)] = np.inf, -np.inf
     return Looks(x, b, primal, dual, slopes)
 

@@ -121,7 +121,7 @@ class GroupRun(SparseRun):
             near = self._block.slope(self._rows(self.at.slope))
             s = 1 / max(1.0, self._on().most(near) * (1 + self.slack))
             x = s * x
-        v = p._combine(x)
+        v = p.v_of(x)
         self.slope = (v * (p.alpha / s))[self._members]
         self._pair = (x, v) if self.theta == 1 else None
         self.cost += 0.5

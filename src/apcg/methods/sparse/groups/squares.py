@@ -201,9 +201,9 @@ class SquaresRun(GroupRun):
         if p.intercept:
             b = self._best_b if known else self._each @ (p.y - z).reshape(-1, self._K)
             z = z + (b[0] if self._K == 1 else b)
-            if p._imbalance(x) > 1:
+            if p.imbalance(x) > 1:
                 x = x - (self._each if self._K == 1 else self._each[:, None]) * x.sum(axis=0)
-                if p._imbalance(x) > 1:
+                if p.imbalance(x) > 1:
                     return Point(w, x, float(b[0]) if self._K == 1 else b)
             b = float(b[0]) if self._K == 1 else b
         # x is feasible, so that g* is 0 as it is at v = 0

@@ -100,7 +100,7 @@ class ClassColumnsRun(PackedRun, ClassRun):
         if not self._columns.ridged:
             s = 1 / max(1.0, self._columns.most(self.top) * (1 + self.slack))
             x *= s
-        v = np.ascontiguousarray(p._combine(self.rows(x)))
+        v = np.ascontiguousarray(p.v_of(self.rows(x)))
         self.kept, self._pair = None, (x, v)
         np.multiply(v, p.alpha / s, out=self._slopes)
         self.top = np.maximum(self._slopes.max(axis=1), -self._slopes.min(axis=1))

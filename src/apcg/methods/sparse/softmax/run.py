@@ -103,7 +103,7 @@ class ClassRun(SparseRun):
     def descend_scaled(self, most: float) -> None:
         p, s = self.problem, 1 / max(1.0, most)
         x = self.losses.dual_of(self.at.slope) * s
-        v = np.ascontiguousarray(p._combine(self.rows(x)))
+        v = np.ascontiguousarray(p.v_of(self.rows(x)))
         self.slope, self._pair = v.reshape(-1) * (p.alpha / s), (x, v)
         self.cost += 0.5
 
