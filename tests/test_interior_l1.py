@@ -304,7 +304,7 @@ def test_a_set_takes_in_what_violates(first):
 
 def test_a_set_that_is_too_large_is_not_solved(monkeypatch):
     """It would take too much memory: the run says that it is stuck, and certifies what it has."""
-    monkeypatch.setattr("apcg.methods.interior_l1.LARGEST", 20)
+    monkeypatch.setattr("apcg.methods.interior.interior_l1.LARGEST", 20)
     X, y = many()
     p = ERM(X, y, "hinge", "l1", 1e-3)
     r = solve(p, InteriorL1(InteriorL1Tuning(first=10)), tol=1e-8, max_epochs=10**6)
