@@ -60,11 +60,11 @@ def off(p, r):
     slope, balance = gradient(p, r.w, r.intercept)
     w, far = r.w, np.abs(balance).max() if p.intercept else 0.0
     if p.g.separable:
-        a, b = p.alpha * float(p.g.each.a[0]), p.alpha * float(p.g.each.b[0])
+        a, b = p.alpha * float(p.g.a[0]), p.alpha * float(p.g.b[0])
         g = slope + b * w
         away = np.where(w == 0, np.maximum(np.abs(g) - a, 0), np.abs(g + a * np.sign(w)))
     else:
-        a, b = p.alpha * p.g.a, p.alpha * p.g._b
+        a, b = p.alpha * p.g.a, p.alpha * p.g.ridge
         g, size = slope + b * w, np.linalg.norm(w, axis=1, keepdims=True)
         moving = np.linalg.norm(g + a * w / np.where(size > 0, size, 1), axis=1)
         resting = np.maximum(np.linalg.norm(g, axis=1) - a, 0)

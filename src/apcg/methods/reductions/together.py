@@ -19,7 +19,7 @@ from ..._base.validation import Matrix, Vector
 from ...certify.certificate import Certificate
 from ...certify.points import Start
 from ...certify.result import Solution, Status, Trace
-from ...penalties.regulariser import Interval
+from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Rows
 from ...problems.outputs import side_by_side

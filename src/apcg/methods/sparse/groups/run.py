@@ -23,7 +23,6 @@ from ...._base.validation import Index, Matrix, Vector
 from ....certify.certificate import certify_given
 from ....certify.points import Certificate, Point, Start
 from ....data.linear_map import Sparse
-from ....penalties.groups import GroupNorms
 from ....problems.erm import ERM
 from ...base import Target
 from ..blocks import Copied, Sliced
@@ -42,8 +41,9 @@ class GroupRun(SparseRun):
     tall_at = 4.0
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
-        g, self._K = problem.g, problem.K
-        self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
+        g: Any = problem.g
+        self._K = problem.K
+        self._members = np.arange(problem.d) if g.of_rows else g.members
         self._chosen = np.empty(0, np.intp)
         super().__init__(problem, at, target, tuning)
         self._tall = problem.n_samples >= self.tall_at * problem.d
