@@ -9,8 +9,8 @@ MUTANTS = [
     Mutant(
         "certify/certificate.py",
         "sums of a method may end a run",
-        "if not found.exact and found.gap",
-        "if False and found.gap",
+        "if found.gap <= tol * abs(found.primal):  # or negative",
+        "if False:",
         EDGES,
         only="sums_of_a_method",
     ),

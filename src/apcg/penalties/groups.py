@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ class GroupNorms:
 
     def norms(self, w: Vector) -> Vector:
         """|w_q| for each group."""
-        squares = np.bincount(self.group_of, _squared(w)[: self.group_of.size], self.a.size)
-        return np.sqrt(squares)
+        of = self.group_of
+        return safe_norms(lambda v: np.bincount(of, _squared(v)[: of.size], self.a.size), w)
 
     def value(self, w: Vector) -> float:
         return float(self.a @ self.norms(w))
@@ -55,7 +56,7 @@ class GroupNorms:
     def prox(self, v: Vector, step: float) -> Vector:
         """argmin_w g(w) + |w - v|^2/(2 step)"""
         norms = self.norms(v)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             keep = np.where(norms > 0, np.maximum(1 - step * self.a / norms, 0.0), 0.0)
         made = keep[self.group_of] * v[: self.group_of.size]
         return np.append(made, v[-1]) if self.free else made
@@ -81,6 +82,27 @@ class GroupNorms:
     def extended(self, d: int, strength: float) -> GroupNorms:
         """With one more feature without any penalty."""
         return GroupNorms(self.members, self.starts, self.a, free=True)
+
+
+#: A sum of squares within these has lost no digit to squares that underflow or overflow.
+_LEAST, _MOST = 1e-280, 1e300
+#: What numbers are multiplied by if theirs is below: no square of such a number is out of range.
+_UP = 2.0**700
+
+
+def safe_norms(sums: Callable[[Any], Any], w: Any) -> Vector:
+    """The roots of `sums(w)`, sums of squares by groups; w may be as small or large as it likes.
+
+    Tiny and huge ones are scaled before they are squared: a norm that underflows to zero would be
+    within any bound.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        squares = sums(w)
+        found = np.sqrt(squares)
+        for off, scale in ((squares < _LEAST, _UP), (squares > _MOST, 1 / _UP)):
+            if off.any():
+                found[off] = np.sqrt(sums(w * scale)[off]) / scale
+    return np.asarray(found)
 
 
 def _squared(w: Vector) -> Vector:

@@ -15,6 +15,7 @@ import numpy as np
 from .._base import validation as check
 from .._base.validation import Matrix
 from . import regulariser
+from .groups import safe_norms
 from .regulariser import Interval
 
 #: Names of penalties over the rows of W.
@@ -141,7 +142,7 @@ class Groups:
     def _parts(self, W: Matrix) -> tuple[Matrix, Any]:
         """The rows with a penalty, and their norms."""
         rows = W if self.free is None else W[:-1]
-        return rows, np.sqrt(np.einsum("jk,jk->j", rows, rows))
+        return rows, safe_norms(lambda V: np.einsum("jk,jk->j", V, V), rows)
 
     def _with_last(self, rows: Matrix, last: Matrix) -> Matrix:
         return rows if self.free is None else np.vstack([rows, last])
@@ -163,7 +164,7 @@ class Groups:
 
     def prox_without_square(self, v: Matrix, step: float) -> Matrix:
         rows, norms = self._parts(v)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 0/0 if a is 0
             keep = np.maximum(1 - step * self.a / norms, 0.0)
         return self._with_last(np.where(norms > 0, keep, 0.0)[:, None] * rows, v[-1:])
 
@@ -176,7 +177,7 @@ class Groups:
 
     def conjugate_gradient(self, v: Matrix) -> Matrix:
         rows, norms = self._parts(v)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             keep = np.where(norms > self.a, (1 - self.a / norms) / self._b, 0.0)
         return keep[:, None] * rows
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..certify.certificate import certify, certify_again, certify_enough
+from ..certify.certificate import certify, certify_again, certify_enough, rounding
 from ..certify.points import Certificate, Point
 from ..methods.base import Run
 from ..problems.erm import ERM
@@ -74,18 +74,6 @@ class Judge:
     def side(self) -> str:
         """What the method is at work on."""
         return str(getattr(self.run, "side", "primal"))
-
-
-def rounding(problem: ERM, found: Certificate) -> float:
-    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
-
-    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
-    """
-    z, y = found.z, problem.y
-    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
-    real = y.shape == z.shape and not problem.loss.margin  # not classes
-    size = np.abs(z) + (np.abs(y) if real else 0.0)
-    return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
 
 
 def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:

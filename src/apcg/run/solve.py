@@ -127,7 +127,8 @@ def solve_on(
     """The answer, and the run that found it: for the next alpha of a path to go on with."""
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
-    stepping = chosen.start(problem, at, target, options.rng)
+    with np.errstate(all="ignore"):
+        stepping = chosen.start(problem, at, target, options.rng)
     registry.check_run(chosen, stepping)
     pair = isinstance(x0, Solution) and at.w is not None and at.x is not None
     # w of one look, x of another
@@ -138,8 +139,9 @@ def solve_on(
     alone = at.x is None and getattr(stepping, "knows_its_gap", False)
     first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
-    final = _final(problem, stepping, outcome, options.tol)
-    final = _not_worse(problem, at, final, options.tol)
+    with np.errstate(all="ignore"):
+        final = _final(problem, stepping, outcome, options.tol)
+        final = _not_worse(problem, at, final, options.tol)
     if not math.isfinite(final.primal):
         start = "" if at.is_cold else "start from another x0, or "
         raise ValueError(
@@ -159,7 +161,8 @@ def _solution(
     if code != "converged":
         status = Status.of(code, outcome.epochs, final.relative, tol)
     # what came after the loop may have reached what the loop did not
-    if code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
+    ended = ("max_epochs", "precision", "stuck", "time_limit", "non_finite")
+    if code in ended and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')

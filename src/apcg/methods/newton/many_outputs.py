@@ -158,8 +158,8 @@ class NewtonRun:
         # where H is nearly singular, 1 is far too long
         size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
         step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
-        shortest = 1e-10 * step
-        while step > shortest:
+        shortest, value = 1e-10 * step, math.inf
+        while step > shortest:  # not if it is zero, or not a number
             W = self._W - step * against
             value = self._primal(W, self._z - step * dz)
             if value <= self._value + self._tuning.share * step * slope:

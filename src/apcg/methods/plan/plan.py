@@ -53,6 +53,9 @@ IDEAS = (
     *dict.fromkeys((*one_output_setup.PARTS, *adaptive.IDEAS)),
 )
 
+#: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
+LOST = 1e16
+
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
     lambda p: p.separable or p.loss.gamma > 0,
@@ -274,7 +277,8 @@ class PlanRun:
             self._came_back = self._on_kept_rows
             self._on_kept_rows = False
             b = certificate.b if self.problem.intercept else None
-            at = Start(x=certificate.x, w=certificate.w, b=b)
+            lost = not certificate.gap <= LOST * abs(certificate.primal)
+            at = Start(b=b) if lost else Start(x=certificate.x, w=certificate.w, b=b)
             reason = getattr(self._run, "why", "") or "it got stuck"
             why = reason if stuck else "samples that were left out matter after all"
             general = self._fallback(stuck)

@@ -10,7 +10,7 @@ their certificates is that of the whole.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,9 @@ from ...problems.erm import ERM
 from ...problems.outputs import Outputs, apart
 from ..base import Budget, Need, Needs, Run, Target, Work, unmet
 from ..plan.plan import Auto
+
+#: An x that is not feasible is scaled to be so with this to spare, so many times at most.
+SLACK, TRIALS = 1e-15, 8
 
 
 def _falls_apart(problem: ERM) -> bool:
@@ -60,7 +63,7 @@ class OneByOneRun:
     def __init__(
         self, problem: Outputs, at: Start, target: Target, rng: np.random.Generator
     ) -> None:
-        self.parts, self.tol = apart(problem), target.tol
+        self.problem, self.parts, self.tol = problem, apart(problem), target.tol
         self.starts = [_column(at, k) for k in range(problem.K)]
         self.runs: list[Run] = [
             Auto().start(part, start, target, rng)
@@ -111,7 +114,7 @@ class OneByOneRun:
             _begun(part, start) if c is None else c
             for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
         ]
-        return Certificate(
+        made = Certificate(
             w=_side_by_side([c.w for c in found]),
             x=_side_by_side([c.x for c in found]),
             b=np.array([c.b for c in found]),
@@ -120,6 +123,25 @@ class OneByOneRun:
             dual=math.fsum(c.dual for c in found),
             exact=all(c.exact for c in found),
         )
+        return self._feasible(made) if made.exact else made
+
+    def _feasible(self, made: Certificate) -> Certificate:
+        """The same, with an x that is feasible by the sums of all outputs together too.
+
+        They are rounded otherwise than those of one output: where |v_j| is at its bound in one of
+        them, it may be beyond it in the other.
+        """
+        p, scaled = self.problem, made
+        for _ in range(TRIALS):
+            v = p.v_of(scaled.x)
+            over = np.array([part.g.excess(v[:, k]) for k, part in enumerate(self.parts)])
+            if not np.any(over > 1):
+                break
+            x = scaled.x / np.maximum(over * (1 + SLACK), 1.0)
+            scaled = replace(made, x=x, dual=p.dual_from(x, p.v_of(x)))
+        else:
+            return replace(made, exact=False)
+        return scaled
 
     def seen(self, certificate: Certificate) -> None:
         """Each output was told of its own."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...certify.certificate import Certificate
+from ...certify.certificate import Certificate, certify_enough
 from ...certify.points import Start
 from ...certify.result import Solution, Status, Trace
 from ...penalties.regulariser import Interval
@@ -159,7 +159,8 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     v = _columns(v)
     for k, p in enumerate(problems):
         P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])
-        found.append(Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True))
+        made = Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True)
+        found.append(certify_enough(p, made, 0.0))
     return found
 
 

@@ -191,6 +191,12 @@ class SparseRun:
 
     def fallen(self, theta: float) -> float:
         """The theta of the next stage: 1 also where only rounding is above it."""
+        if not math.isfinite(theta):
+            raise ValueError(
+                "the slopes of the loss at w = 0 overflow, or are too large beside the penalty "
+                f"(alpha = {self.problem.alpha:g}). Scale X or y (to a standard deviation of 1, "
+                "say), or take a larger alpha."
+            )
         theta /= self.falls
         return theta if theta > 1 + 1e-9 else 1.0
 
