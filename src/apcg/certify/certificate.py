@@ -97,7 +97,7 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
     x, exact = point.x, point.v is None
     v = problem.v_of(x) if point.v is None else point.v
     w = problem.g.conjugate_gradient(v)
-    z, b = problem.samples.tdot(w), 0.0
+    z, b = problem.samples.times(w), 0.0
     if problem.intercept:
         b = problem.best_shift(z, point.b)
         x, z = problem.balanced(x), z + b
@@ -166,7 +166,7 @@ def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:
     """z = X w + b and b, with the best b; `point.b` is a guess at it."""
     assert point.w is not None
     if not problem.intercept:
-        return (problem.samples.tdot(point.w) if point.z is None else point.z), 0.0
-    without = problem.samples.tdot(point.w) if point.z is None else point.z - point.b
+        return (problem.samples.times(point.w) if point.z is None else point.z), 0.0
+    without = problem.samples.times(point.w) if point.z is None else point.z - point.b
     b = problem.best_shift(without, point.b)
     return without + b, b

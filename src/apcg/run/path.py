@@ -185,7 +185,7 @@ class _Seen:
     @cached_property
     def z(self) -> Vector:
         """X w + b"""
-        return self.problem.samples.tdot(self.answer.w) + self.answer.intercept
+        return self.problem.samples.times(self.answer.w) + self.answer.intercept
 
     @cached_property
     def Ax(self) -> Vector:

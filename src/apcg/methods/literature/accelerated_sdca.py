@@ -176,7 +176,7 @@ class AcceleratedSDCA:
     def refresh(self) -> None:
         """Compute the rows anew from x and y."""
         p = self.problem
-        self._rows = p.samples.dot(p.signed(self._x)) + self.constants.kappa * p.n * self.y
+        self._rows = p.samples.adjoint(p.signed(self._x)) + self.constants.kappa * p.n * self.y
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class AcceleratedRun:
         """Compute the gap of P_t, and take the outer step if it is small enough."""
         it = self.iterate
         w = it.inner
-        z = self.problem.samples.tdot(w)
+        z = self.problem.samples.times(w)
         self._swept, self._known = False, Point(w=w, x=it.x, z=z, v=it.v)
         if it.gap(z) <= it.precision:
             it.step(w)

@@ -122,11 +122,11 @@ class NewtonRun:
 
     def _times(self, W: Matrix) -> Matrix:
         """X W"""
-        return np.asarray(self._X @ W if self._factors else self._map.tdot(W))
+        return np.asarray(self._X @ W if self._factors else self._map.times(W))
 
     def _adjoint(self, r: Matrix) -> Matrix:
         """X' r"""
-        return np.asarray(self._X.T @ r if self._factors else self._map.dot(r))
+        return np.asarray(self._X.T @ r if self._factors else self._map.adjoint(r))
 
     def _primal(self, W: Matrix, z: Matrix) -> float:
         p = self.problem

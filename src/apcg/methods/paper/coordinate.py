@@ -123,7 +123,7 @@ def _first_b(problem: ERM, start: Vector, at: Start) -> float:
     if at.b is not None:
         return float(at.b)
     w = problem.omega(start) if problem.dual_form else start
-    return float(problem.best_shift(problem.samples.tdot(w)))
+    return float(problem.best_shift(problem.samples.times(w)))
 
 
 def _left_out(problem: ERM) -> Index:

@@ -86,6 +86,6 @@ def start_vector(problem: ERM, at: Start) -> Vector:
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
-        b = problem.best_shift(problem.samples.tdot(start)) if at.b is None else at.b
+        b = problem.best_shift(problem.samples.times(start)) if at.b is None else at.b
         start = np.concatenate([start, np.asarray(b)[None]])
     return start

@@ -76,7 +76,7 @@ class Basis:
         """w = X'c with c on as many rows as L has columns, and X w = L v."""
         c = np.zeros(len(self._X))
         c[self._first] = solve_triangular(self._lower, v, trans="T", lower=True)
-        return np.asarray(Dense(self._X).dot(c))
+        return np.asarray(Dense(self._X).adjoint(c))
 
 
 class SpanRun:
@@ -135,7 +135,7 @@ class SpanRun:
         if found.w is None:
             return Point(x=found.x, b=found.b)
         if found.x is None and not self._failed:
-            z = small.samples.tdot(found.w) + found.b
+            z = small.samples.times(found.w) + found.b
             return Point(x=small.loss.dual_of(z, small.y, small.weights), b=found.b)
         return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
 

@@ -133,7 +133,7 @@ class SmoothingRun:
             return self._interior.point()
         p, found = self._smooth, self._newton.point()
         assert found.w is not None
-        z = p.samples.tdot(found.w) + found.b
+        z = p.samples.times(found.w) + found.b
         return Point(w=found.w, x=p.loss.dual_of(z, p.y, p.weights), b=found.b)
 
     def seen(self, certificate: Certificate) -> None:

@@ -147,7 +147,7 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     else:
         v = joint.v_of(x)
         w = joint.g.conjugate_gradient(v)
-        z = joint.samples.tdot(w)
+        z = joint.samples.times(w)
     z = _columns(z)
     w, found = _columns(w), []
     each = _columns(x)

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...certify.points import Start
-from ...data.linear_map import Sparse
+from ...data import Sparse
 from ...problems.erm import ERM
 from ..base import SEPARABLE, SMOOTH_LOSS, Needs, Target
 from .columns.columns import ColumnsRun

@@ -209,7 +209,7 @@ class SparseRun:
     def predict(self) -> Vector:
         """X w + b"""
         self.cost += 0.5
-        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
+        return np.asarray(self.problem.samples.times(self.w) + self.b)
 
     def arrive(self, z: Vector) -> None:
         """To predictions z: the losses there, at the best b, and minus their gradient."""
@@ -243,7 +243,7 @@ class SparseRun:
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
-        self.slope = -self.problem.samples.dot(self.at.slope)
+        self.slope = -self.problem.samples.adjoint(self.at.slope)
         self.cost += 0.5
 
     def descend_scaled(self, most: float) -> None:

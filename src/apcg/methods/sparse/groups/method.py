@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ....certify.points import Start
-from ....data.linear_map import Dense, Sparse
+from ....data import Dense, Sparse
 from ....losses import Squared
 from ....losses.outputs import Columns
 from ....penalties.groups import GroupNorms

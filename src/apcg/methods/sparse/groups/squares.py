@@ -17,7 +17,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ....certify.points import Certificate, Point, Start
-from ....data.linear_map import Dense, Sparse
+from ....data import Dense, Sparse
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..losses_at import Seen
@@ -71,7 +71,7 @@ class SquaresRun(GroupRun):
         self._Y = y
         if problem.intercept:  # the part of each row in a mean
             self._each = s / float(s.sum()) if s.size > 1 else np.full(n, 1 / n)
-            self._mean, self._centre = X.dot(self._each), self._each @ y
+            self._mean, self._centre = X.adjoint(self._each), self._each @ y
             self._Y = y - self._centre
         if s.size > 1:
             self._Y = self._Y * self._root[:, None]

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....certify.points import Start
-from ....data.linear_map import Sparse
+from ....data import Sparse
 from ....losses.outputs import SOFTMAX
 from ....penalties.outputs import Entries, Groups
 from ....problems.erm import ERM
