@@ -156,7 +156,7 @@ def impossible(problem: ERM, found: Certificate) -> bool:
     with np.errstate(all="ignore"):
         rows = np.sqrt(problem.samples.squared_norms())
         size = np.multiply.outer(rows, np.linalg.norm(found.w, axis=0))
-        z = found.z if found.z.size else problem.samples.tdot(found.w) + found.b
+        z = found.z if found.z.size else problem.samples.times(found.w) + found.b
         each = rounding(problem, replace(found, z=z), size)
         room = (16 + math.sqrt(problem.n)) * _EPS * scale + (16 + math.sqrt(problem.d)) * each
     return found.gap < -room
