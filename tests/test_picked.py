@@ -171,7 +171,7 @@ def test_a_model_takes_as_many_sweeps_as_it_is_told_before_a_newton_step(monkeyp
     one = ScaledPenalty(np.array([0.1]), np.zeros(1), np.array([-np.inf]), np.array([np.inf]))
     counts, sweeps = [], lasso.gram_sweeps
     monkeypatch.setattr(
-        "apcg.methods.working_set.gram.lasso.gram_sweeps",
+        "apcg.methods.sparse.gram.lasso.gram_sweeps",
         lambda *given: counts.append(given[7]) or sweeps(*given),
     )
     for told, expected in ((0, SetTuning().sweeps), (3, 3)):

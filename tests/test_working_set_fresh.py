@@ -212,7 +212,7 @@ def test_rows_are_computed_anew_as_often_as_they_move(monkeypatch):
     for move in (0.0, 0.3, INF):
         filled = []
         monkeypatch.setattr(
-            rounds.fresh, "fill", lambda *a, filled=filled: (filled.append(1), FILL(*a))
+            rounds.first_sweeps, "fill", lambda *a, filled=filled: (filled.append(1), FILL(*a))
         )
         run = begun(words(), method=WorkingSet(SetTuning(few_rows=0, tall=INF, fresh_move=move)))
         for _ in range(4):
