@@ -268,8 +268,8 @@ def test_auto_goes_on_with_another_method_where_it_gets_no_further():
     assert isinstance(run, PlanRun)
     run._run.stuck = True
     run.seen(certify(p, Point(w=np.zeros(p.d))))
-    assert not getattr(run, "stuck", False)
-    assert run.at_work == "adaptive"
+    assert not run.report.stuck
+    assert run.report.at_work == "adaptive"
     for _ in range(2000):
         run.advance(Budget(50))
         found = certify(p, run.point().bare())

@@ -18,7 +18,7 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.stochastic import Memory, Rule, run_stochastic
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Need, Work
+from ..base import Budget, Need, Report, Run, Work
 from ..paper.coordinate import CHUNK
 from ..paper.sampling import Sampler, Sweep
 from ..plan import costs
@@ -157,11 +157,8 @@ class Stochastic:
         memory.L = memory.least = max(least, memory.least)
 
 
-class StochasticRun:
+class StochasticRun(Run):
     """Passes of such a method, with a look after every few."""
-
-    side = "primal"
-    mu = math.nan
 
     def __init__(
         self, problem: ERM, iterate: Stochastic, sampling: str, rng: np.random.Generator
@@ -199,6 +196,11 @@ class StochasticRun:
     def point(self) -> Point:
         """The present answer."""
         return Point(w=self.iterate.w, b=self.iterate.b)
+
+    @property
+    def report(self) -> Report:
+        """How often it began anew, and why."""
+        return Report(restarts=self.restarts, notes=self.notes)
 
     def seen(self, certificate: Certificate) -> None:
         """Compute G anew if it may have drifted."""

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
-from ...certify.points import Certificate, Point
+from ...certify.points import Point
 from ...losses.outputs import SOFTMAX, Columns
 from ...problems.outputs import Outputs
-from ..base import Budget, Work
+from ..base import Budget, Report, Run, Work
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,8 @@ def sweep_cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> fl
     return numbers + tuning.row * problem.n_samples + tuning.sweep
 
 
-class NewtonRun:
+class NewtonRun(Run):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
-
-    side = "primal"
-    restarts = 0
-    mu = math.nan
 
     def __init__(
         self, problem: Outputs, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
@@ -240,8 +236,10 @@ class NewtonRun:
             return Point(w=self._W[:-1].copy(), b=self._W[-1].copy(), z=self._z)
         return Point(w=self._W, z=self._z)
 
-    def seen(self, certificate: Certificate) -> None:
-        """Nothing is steered by looks."""
+    @property
+    def report(self) -> Report:
+        """Whether no step leads anywhere any more."""
+        return Report(stuck=self.stuck)
 
 
 def _factor(H: Matrix, ridge: Vector) -> tuple[Matrix, bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import Columns
 from ...problems.erm import ERM
 from ...problems.outputs import Outputs, apart
-from ..base import Budget, Need, Needs, Run, Target, Work, unmet
+from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
 
 #: An x that is not feasible is scaled to be so with this to spare, so many times at most.
@@ -57,7 +57,7 @@ class OneByOne:
         return OneByOneRun(problem, at, target, rng)
 
 
-class OneByOneRun:
+class OneByOneRun(Run):
     """The runs of all outputs."""
 
     def __init__(
@@ -72,24 +72,15 @@ class OneByOneRun:
         self.found: list[Certificate | None] = [None] * problem.K
 
     @property
-    def side(self) -> str:
-        """What the methods at work are at work on: the same, as the outputs differ in y only."""
-        return str(getattr(self.runs[0], "side", "primal"))
+    def report(self) -> Report:
+        """The least mu-hat; the side is the same for all, as the outputs differ in y only.
 
-    @property
-    def mu(self) -> float:
-        """The least mu-hat of all."""
-        return min(float(getattr(run, "mu", 1.0)) for run in self.runs)
-
-    @property
-    def at_work(self) -> str:
-        """The method of the last output that is not done, by name."""
-        return str(getattr(self.runs[self._open[-1] if self._open else -1], "at_work", "auto"))
-
-    @property
-    def stuck(self) -> bool:
-        """Whether no output that is not done gets any further."""
-        return bool(self._open) and all(getattr(self.runs[k], "stuck", False) for k in self._open)
+        It is stuck if no output that is not done gets any further.
+        """
+        said = [run.report for run in self.runs]
+        stuck = bool(self._open) and all(said[k].stuck for k in self._open)
+        at_work = said[self._open[-1] if self._open else -1].at_work
+        return Report(said[0].side, at_work, min(r.mu for r in said), stuck=stuck)
 
     @property
     def _open(self) -> list[int]:
@@ -143,16 +134,12 @@ class OneByOneRun:
             return replace(made, exact=False)
         return scaled
 
-    def seen(self, certificate: Certificate) -> None:
-        """Each output was told of its own."""
-
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What the runs have to add to their answers."""
         columns, new = list(certificate.w.T), False
         for k, (run, found) in enumerate(zip(self.runs, self.found, strict=True)):
-            finish: Any = getattr(run, "finish", None)
-            point = finish(found, converged) if finish is not None and found is not None else None
-            if point is not None:
+            point = None if found is None else run.finish(found, converged)
+            if point is not None and point.w is not None:
                 columns[k], new = point.w, True
         return Point(_side_by_side(columns), None, certificate.b) if new else None
 

@@ -31,7 +31,7 @@ from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
 from ...losses.base import Loss
 from ...problems.erm import ERM
-from ..base import QUADRATIC_PENALTY, Budget, Needs, Target, Work
+from ..base import QUADRATIC_PENALTY, Budget, Needs, Report, Run, Target, Work
 from ..interior.interior import PIECEWISE_LINEAR, InteriorRun
 from ..newton.newton import Newton, NewtonRun
 
@@ -83,10 +83,8 @@ class Smoothing:
         return SmoothingRun(problem, at, target, rng, self.tuning)
 
 
-class SmoothingRun:
+class SmoothingRun(Run):
     """The stages: Newton's method at each gamma, then the interior point method."""
-
-    side = "primal"
 
     def __init__(
         self,
@@ -110,9 +108,9 @@ class SmoothingRun:
         self._stage(Start(w=at.w, b=at.b))
 
     @property
-    def stuck(self) -> bool:
+    def report(self) -> Report:
         """Whether no step leads anywhere any more."""
-        return self._interior is not None and self._interior.stuck
+        return Report(stuck=self._interior is not None and self._interior.report.stuck)
 
     def _stage(self, at: Start) -> None:
         """The next gamma."""

@@ -133,7 +133,7 @@ def sweep(
     run.impatient = True
     passes = run.advance(Budget(max_passes, False, None)).passes
     x, b = setup.x(run.sweeps.blocks), run.sweeps.b
-    found = certify(problems, setup, x, b) if run.looks else []
+    found = certify(problems, setup, x, b) if run.report.estimate is None else []
     starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
     return Together(starts, found, passes, time.perf_counter() - began)
 

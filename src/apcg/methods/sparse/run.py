@@ -12,7 +12,7 @@ from ..._kernels.data.matrix import inner
 from ...certify.certificate import certify_given
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Target, Work
+from ..base import Budget, Report, Run, Target, Work
 from .losses_at import Losses, Seen
 from .penalty import ScaledPenalty
 from .tuning import SetTuning
@@ -27,7 +27,7 @@ STALL = 1e-9
 NEAR = 1e-10
 
 
-class SparseRun:
+class SparseRun(Run):
     """The method at work. A subclass says what a round is.
 
     w, b, seen   the point, with its predictions, losses, slopes and curvatures
@@ -36,8 +36,6 @@ class SparseRun:
     floor        the least curvature of a row that a model has, as part of the most
     """
 
-    side = "primal"
-    knows_its_gap = True
     #: whether no other method is there to go on where this one gets no further
     alone = True
     #: after so many passes another one is predicted to be faster
@@ -98,6 +96,10 @@ class SparseRun:
         self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
         return self
 
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> SparseRun | None:
+        """The run that goes on with another alpha, if this one can; from w, if that is given."""
+        return self.turn(problem, target) if self.goes_on(problem, w) else None
+
     def _penalise(self, problem: ERM) -> None:
         self.penalty = ScaledPenalty.of(problem)
 
@@ -149,6 +151,11 @@ class SparseRun:
         x, v = self._pair
         z = self.at.z if self._fresh and not self.problem.intercept else None
         return certify_given(self.problem, Point(self.w.copy(), x, self.b, z, v))
+
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck, and why."""
+        return Report(stuck=self.stuck, why=self.why, knows_its_gap=True)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: compute anew what the run keeps."""
