@@ -48,7 +48,7 @@ def main():
     )
     nonzero = (long - short) / (q.samples.nnz - p.samples.nnz)
     w, x = rng.standard_normal(q.d), rng.random(q.n)
-    products = nanoseconds(lambda: q.samples.tdot(w)) + nanoseconds(lambda: q.samples.dot(x))
+    products = nanoseconds(lambda: q.samples.times(w)) + nanoseconds(lambda: q.samples.adjoint(x))
     dense = ERM(datasets.text_like(5000, 300, 30)[0], rng.choice([-1.0, 1.0], 5000), "logistic")
     lengths = dense.samples.lengths
     gram = nanoseconds(lambda: dense.samples.gram(np.ones(dense.n)))

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from apcg import ERM, APCGRegressor, losses, path, solve
 from apcg.certify.certificate import certify, certify_enough
+from apcg.certify.judge import STALL, Stall
 from apcg.certify.points import Certificate
 from apcg.methods.base import Point, Work
 from apcg.methods.paper.adaptive.resting import Resting
 from apcg.problems.intercept import balance, imbalance
-from apcg.run.judge import STALL, Stall
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 5))

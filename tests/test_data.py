@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from apcg import ERM, functions, solve
 from apcg._kernels.data import matrix
 from apcg.data import Bordered, Dense, Sparse, by_coordinate, by_row
-from apcg.data.linear_map import index_type
+from apcg.data.matrix import index_type
 
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
 quarters = st.integers(-8, 8).map(lambda k: k / 4)
@@ -83,8 +83,8 @@ def test_a_map_is_its_matrix(pair, data):
     border = made.constant != 0
     assert (made.shape, made.n_rows, made.n_coordinates) == (A.shape, rows, n)
     x, r = vector(data, n), vector(data, rows)
-    np.testing.assert_array_equal(made.dot(x), A @ x)
-    np.testing.assert_array_equal(made.tdot(r), A.T @ r)
+    np.testing.assert_array_equal(made.adjoint(x), A @ x)
+    np.testing.assert_array_equal(made.times(r), A.T @ r)
     np.testing.assert_array_equal(made.squared_norms(), np.sum(A**2, axis=0))
     np.testing.assert_array_equal(made.squared_norms(r), r @ A**2)
     gram, count = made.gram(x)
@@ -116,8 +116,8 @@ def test_a_transposed_map_and_the_slices_of_a_map(pair, data):
         assert part.shape == B.shape
         assert part.constant == made.constant
         x, r = vector(data, B.shape[1]), vector(data, B.shape[0])
-        np.testing.assert_array_equal(part.dot(x), B @ x)
-        np.testing.assert_array_equal(part.tdot(r), B.T @ r)
+        np.testing.assert_array_equal(part.adjoint(x), B @ x)
+        np.testing.assert_array_equal(part.times(r), B.T @ r)
         np.testing.assert_array_equal(part.squared_norms(), np.sum(B**2, axis=0))
         np.testing.assert_array_equal(part.lengths, made.lengths[first : first + size])
         np.testing.assert_array_equal(dense(part.take(np.arange(B.shape[1]))), B.T)

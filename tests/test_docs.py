@@ -120,7 +120,7 @@ def test_files_that_a_page_names_exist(page):
 @pytest.mark.parametrize(
     "module",
     [
-        *("_minimize", "_solve", "erm", "_path", "datasets", "datasets.generate"),
+        *("run.minimize", "run.solve", "problems.erm", "run.path", "datasets", "datasets.generate"),
         *("estimators.classifier", "estimators.regressor", "estimators.cv"),
     ],
 )

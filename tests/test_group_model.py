@@ -109,7 +109,7 @@ def test_which_newton_step_is_taken(K, tuned, monkeypatch):
 def test_a_factor_whose_step_is_cut_is_not_made_again(tuned, monkeypatch):
     tuned(cube=(1e9, 1e9), gradients=1)
     _, _, model, _ = model_of(3, [1] * 12, alike=50.0)
-    real, kinds = model._by_outputs, []
+    real, kinds = group_model._by_outputs, []
 
     def too_far(*given):
         kinds.append("factor")

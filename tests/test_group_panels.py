@@ -10,7 +10,7 @@ from group_cases import off
 from apcg import ERM
 from apcg._kernels.sparse import panels
 from apcg.certify.points import Start
-from apcg.data.linear_map import Dense
+from apcg.data import Dense
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning
 from apcg.methods.sparse.groups import panels as group_panels

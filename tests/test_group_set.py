@@ -82,7 +82,7 @@ def test_a_multi_task_lasso_is_at_rest(sparse, options):
         options = {"sample_weight": np.random.default_rng(0).uniform(0.1, 3.0, len(y))}
     p = ERM(X, y, "squared", "group", 0.1, **options)
     run = BlockAuto().start(p, Start(), Target(), np.random.default_rng(0))
-    assert isinstance(run, GroupRun)
+    assert run.report.at_work == "group_set"
     r = solve(p, tol=1e-10, max_epochs=10**5, random_state=0)
     assert r.gap <= 1e-9 * r.primal
     rows = [[j] for j in range(p.d)]

@@ -189,7 +189,7 @@ def test_what_expands_out_of_proportion(monkeypatch):
 
 
 def test_an_npz_that_expands_out_of_proportion(monkeypatch):
-    monkeypatch.setattr("apcg._archive.FREE", 10_000)
+    monkeypatch.setattr("apcg._base.archive.FREE", 10_000)
     np.savez_compressed("bomb.npz", X=np.zeros((1000, 1000)), y=np.arange(1000))
     assert "would expand to" in refused("train", "bomb.npz")
     rng = np.random.default_rng(0)

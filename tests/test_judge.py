@@ -5,8 +5,9 @@ import pytest
 from erm_problems import problem
 
 from apcg import solve
+from apcg.certify.judge import FLOOR, PATIENCE, STALL, Judge, Stall
 from apcg.certify.points import Certificate, Point
-from apcg.run.judge import FLOOR, PATIENCE, STALL, Judge, Stall
+from apcg.methods.base import Run
 
 
 def found(gap, primal=1.0):
@@ -52,7 +53,7 @@ def test_another_method_has_another_chance():
     assert not any(stall.saw(found(g), "primal") for g in noise(0.5 * STALL, PATIENCE))
 
 
-class Drifted:
+class Drifted(Run):
     """A run whose sums are wrong: they promise a gap of zero."""
 
     def __init__(self, p):

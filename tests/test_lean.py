@@ -277,7 +277,7 @@ def test_mu_of_the_first_sweep_with_momentum(loss, rate, mu):
     run.estimates = list(np.exp(-rate * np.arange(4.0)))
     run._maybe_accelerate()
     assert isinstance(run.sweeps, Momentum)
-    assert run.mu == pytest.approx(max(mu, run.setup.problem.mu))
+    assert run.report.mu == pytest.approx(max(mu, run.setup.problem.mu))
 
 
 def test_an_estimate_below_zero_is_rounding():

@@ -119,7 +119,7 @@ def test_accelerated_sdca_as_printed(loss, penalty):
             w, x, t = next(expected)
             worst = max(worst, np.abs(method.inner - w).max(), np.abs(method.x - x).max())
             assert method.t == t
-        z = p.samples.tdot(method.inner)
+        z = p.samples.times(method.inner)
         if method.gap(z) <= method.precision:
             method.step(method.inner)
     assert len(sweeps) * p.n >= 2000

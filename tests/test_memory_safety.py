@@ -193,7 +193,7 @@ def test_the_first_and_last_index_are_inside():
     """The largest index that fits passes, and the next does not, in sorted and unsorted rows."""
     for indices in ([0, 3], [3, 0]):
         X = sp.csr_array((np.ones(2), np.array(indices), np.array([0, 2])), shape=(1, 4))
-        np.testing.assert_array_equal(by_row(X, "X").tdot(np.arange(4.0)), [3])
+        np.testing.assert_array_equal(by_row(X, "X").times(np.arange(4.0)), [3])
         for wrong in (4, -1):
             Z = X.copy()
             Z.indices = np.where(Z.indices == 3, wrong, Z.indices).astype(np.int32)
@@ -389,22 +389,22 @@ def test_products_compare_lengths(make, border):
     plain = by_row(make(sound("csr").toarray()), "X")
     A = plain.bordered(0.5) if border else plain
     for wrong in (0, 1, N - 1, N + 1, 50_000):
-        for product in (A.dot, A.gram):
+        for product in (A.adjoint, A.gram):
             with pytest.raises(ValueError, match=f"must have length {N}"):
                 product(np.ones(wrong))
     for wrong in (0, 1, A.n_rows - 1, A.n_rows + 1, 50_000):
-        for product in (A.tdot, A.squared_norms):
+        for product in (A.times, A.squared_norms):
             with pytest.raises(ValueError, match=rf"length {A.n_rows}, got .* \({wrong},\)"):
                 product(np.ones(wrong))
     with pytest.raises(ValueError, match=r"x must have length 12, got an array of shape \(\)"):
-        A.dot(None)
+        A.adjoint(None)
     for wrong in ((A.n_rows - 1, 3), (50_000, 2), (A.n_rows, 0), (A.n_rows, 1, 1), (1, A.n_rows)):
         with pytest.raises(ValueError, match="must have length"):
-            A.tdot(np.ones(wrong))
+            A.times(np.ones(wrong))
     for wrong in ((N - 1, 3), (50_000, 2), (N, 0), (N, 1, 1), (1, N)):
         with pytest.raises(ValueError, match="must have length"):
-            A.dot(np.ones(wrong))
-    assert A.dot(np.ones(N)).shape == (A.n_rows,)
-    assert A.tdot(np.ones(A.n_rows)).shape == (N,)
-    assert A.dot(np.ones((N, 3))).shape == (A.n_rows, 3)
-    assert A.tdot(np.ones((A.n_rows, 3))).shape == (N, 3)
+            A.adjoint(np.ones(wrong))
+    assert A.adjoint(np.ones(N)).shape == (A.n_rows,)
+    assert A.times(np.ones(A.n_rows)).shape == (N,)
+    assert A.adjoint(np.ones((N, 3))).shape == (A.n_rows, 3)
+    assert A.times(np.ones((A.n_rows, 3))).shape == (N, 3)

@@ -7,9 +7,9 @@ import pytest
 
 from apcg import ERM, functions, losses, minimize, penalties, solve
 from apcg._kernels.losses import scalar as kernels
+from apcg.certify.judge import rounding
 from apcg.certify.points import Certificate
 from apcg.methods.base import Point, Work
-from apcg.run.judge import rounding
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal(20)

@@ -32,7 +32,7 @@ class GradientDescent:
         p = self.problem
         for _ in range(budget.passes):
             slope = p.weights * p.loss.derivative(p.predictions(self.w), p.y) / p.n
-            self.w = self.w - (p.samples.dot(slope) + p.alpha * self.w) / self.L
+            self.w = self.w - (p.samples.adjoint(slope) + p.alpha * self.w) / self.L
         return Work(budget.passes)
 
     def point(self):

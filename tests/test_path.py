@@ -120,7 +120,7 @@ def test_a_warm_start_goes_on_with_the_root_of_the_last_mu():
     p = problem("logistic", alpha=1e-4)
     for mu in (1e-4, 0.25, None):
         run = AdaptiveMethod().start(p, Start(mu=mu), Target(), np.random.default_rng(0))
-        assert run.mu == (1.0 if mu is None else max(mu**0.5, p.mu))
+        assert run.report.mu == (1.0 if mu is None else max(mu**0.5, p.mu))
     r = solve(p, "adaptive", tol=1e-3, random_state=0)
     again = solve(p, "adaptive", tol=1e-9, max_epochs=0, x0=r, random_state=0)
     assert again.trace["mu"][0] == pytest.approx(r.mu**0.5)

@@ -10,7 +10,7 @@ from sklearn.linear_model import ElasticNet
 from apcg import ERM, path, solve
 from apcg._kernels.sparse import columns, lasso
 from apcg.certify.points import Certificate, Start
-from apcg.data.linear_map import Sparse
+from apcg.data import Sparse
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.blocks import Copied, Picked
@@ -139,9 +139,9 @@ def test_a_product_with_few_columns_is_the_same_by_columns():
     map_, w = Sparse(M.data, M.indices, M.indptr, X.shape[1]), np.zeros(X.shape[1])
     for count in (0, 5, 90):
         w[:count] = np.linspace(1.0, 2.0, count)
-        by_rows = Sparse(M.data, M.indices, M.indptr, X.shape[1]).tdot(w)
-        assert map_.wide.wide  # makes the columns
-        assert map_.tdot(w) == pytest.approx(by_rows, abs=1e-13)
+        by_rows = Sparse(M.data, M.indices, M.indptr, X.shape[1]).times(w)
+        assert map_.columns(np.float64).double  # makes the columns
+        assert map_.times(w) == pytest.approx(by_rows, abs=1e-13)
         assert by_rows == pytest.approx(X @ w, abs=1e-12)
 
 
@@ -171,7 +171,7 @@ def test_a_model_takes_as_many_sweeps_as_it_is_told_before_a_newton_step(monkeyp
     one = ScaledPenalty(np.array([0.1]), np.zeros(1), np.array([-np.inf]), np.array([np.inf]))
     counts, sweeps = [], lasso.gram_sweeps
     monkeypatch.setattr(
-        "apcg.methods.working_set.gram.lasso.gram_sweeps",
+        "apcg.methods.sparse.gram.lasso.gram_sweeps",
         lambda *given: counts.append(given[7]) or sweeps(*given),
     )
     for told, expected in ((0, SetTuning().sweeps), (3, 3)):
@@ -186,8 +186,7 @@ def test_a_path_makes_no_columns_in_float32():
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
     *_, run = walk(p, SMALL, ALPHAS[:4])
     assert isinstance(run, PickedRun)
-    assert "wide" in vars(p.samples)
-    assert "narrow" not in vars(p.samples)
+    assert list(p.samples._columns) == [np.float64]
 
 
 def test_a_step_that_does_not_bring_p_down_is_not_taken():

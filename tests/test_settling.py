@@ -44,7 +44,7 @@ def pull(method, i, z):
         array[i] += step
         e = np.zeros(array.size)
         e[i] = step
-        pq[:, k] += columns.dot(sign * e)
+        pq[:, k] += columns.adjoint(sign * e)
 
 
 def settled(way_of_z, levels=SettlingTuning.levels):

@@ -284,7 +284,7 @@ def test_sweeps_and_conjugate_gradients_minimise_the_model(free, wide):
     W = np.arange(48).reshape(12, 4).T.reshape(-1)  # by class
     edge = np.array([np.inf])
     penalty = ScaledPenalty(np.array([0.01]), np.array([0.01]), -edge, edge)
-    packed = p.samples.wide if wide else p.samples.narrow
+    packed = p.samples.columns(np.float64 if wide else np.float32)
     model = EntryModel(packed, W, w[W], seen, losses, floor, penalty, free)
     for _ in range(40):
         model.positions = np.arange(48)
@@ -313,7 +313,7 @@ def test_slopes_of_some_columns_and_their_tops():
     p = ERM(X, np.arange(60) % 4, "multinomial", "l1", 0.1)
     u = np.random.default_rng(0).standard_normal((60, 4))
     out, top, some = np.full((12, 4), np.nan), np.full(12, np.nan), np.array([2, 5, 9])
-    packed = p.samples.wide
+    packed = p.samples.columns(np.float64)
     softmax_columns.slopes(packed.entries, True, packed.start, some, u, out, top)
     np.testing.assert_allclose(out[some], (X.T @ u)[some], atol=1e-14)
     np.testing.assert_array_equal(top[some], np.abs(out[some]).max(axis=1))

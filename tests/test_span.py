@@ -98,7 +98,7 @@ def test_inner_products_without_digits_are_noticed(monkeypatch):
             super().__init__(X)
             self.L = self.L * np.linspace(0.8, 1.2, len(self.L))[:, None]
 
-    monkeypatch.setattr("apcg.methods.span.Basis", Wrong)
+    monkeypatch.setattr("apcg.methods.reductions.row_space.Basis", Wrong)
     p = ERM(X, y, "logistic", alpha=1e-3)
     r = solve(p, tol=1e-8, random_state=0)
     assert r.converged

@@ -27,7 +27,7 @@ def problem(n=60, d=30, *, penalty="l1", weighted=False, dtype=np.float64, spars
 
 def grid(p, count=40, least=1e-2):
     """From lambda_max to a part of it."""
-    top = np.abs(p.samples.dot(p.weights * (p.y - p.intercept * p.y.mean()))).max() / p.n
+    top = np.abs(p.samples.adjoint(p.weights * (p.y - p.intercept * p.y.mean()))).max() / p.n
     return top / p.interval.a.min() * np.geomspace(1.0, least, count)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from apcg import ERM, solve
 from apcg.certify.points import Start
-from apcg.data.linear_map import Sparse
+from apcg.data import Sparse
 from apcg.methods.base import Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns import support_rows as by_rows

@@ -117,7 +117,7 @@ def problem(n=60, d=300, *, alike=0.0, ratio=0.5, **options):
 
 
 def grid(p, count=30, least=1e-2):
-    top = np.abs(p.samples.dot(p.weights * (p.y - p.intercept * p.y.mean()))).max() / p.n
+    top = np.abs(p.samples.adjoint(p.weights * (p.y - p.intercept * p.y.mean()))).max() / p.n
     return top / p.interval.a.min() * np.geomspace(1.0, least, count)
 
 

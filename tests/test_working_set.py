@@ -198,7 +198,7 @@ def test_a_certificate_holds_against_any_other_method(seed, shape, loss, ratio, 
 def test_stages_begin_below_the_largest_slope_and_end_at_one():
     p = problem("squared", "wide", alpha=1e-4)
     run = WIDE.start(p, Start(), Target(1e-8), np.random.default_rng(0))
-    largest = np.abs(p.samples.dot(p.y)).max() / p.n / p.alpha
+    largest = np.abs(p.samples.adjoint(p.y)).max() / p.n / p.alpha
     run.begin(Budget(1))
     assert run.theta == pytest.approx(largest / WIDE.tuning.stage[0])
     thetas = []
@@ -232,7 +232,7 @@ def test_a_start_outside_the_bounds():
 
 def test_a_path_gives_the_answers_of_single_problems():
     p = problem("squared", "columns")
-    top = np.abs(p.samples.dot(p.y)).max() / p.n
+    top = np.abs(p.samples.adjoint(p.y)).max() / p.n
     alphas = top / np.array([1.0, 3.0, 10.0, 30.0])
     for r, alpha in zip(path(p, alphas, tol=1e-9, max_epochs=10**4), alphas, strict=True):
         alone = solve(p.with_alpha(alpha), COLUMNS, tol=1e-9, max_epochs=10**4)
@@ -268,8 +268,8 @@ def test_auto_goes_on_with_another_method_where_it_gets_no_further():
     assert isinstance(run, PlanRun)
     run._run.stuck = True
     run.seen(certify(p, Point(w=np.zeros(p.d))))
-    assert not getattr(run, "stuck", False)
-    assert run.at_work == "adaptive"
+    assert not run.report.stuck
+    assert run.report.at_work == "adaptive"
     for _ in range(2000):
         run.advance(Budget(50))
         found = certify(p, run.point().bare())

@@ -42,7 +42,7 @@ class Model:
         self.slope -= self.bend * self.slope.sum() / self.bend.sum()  # b is the best there is
         self.v = rng.standard_normal(8) * (rng.random(8) < 0.5)
         X = sp.csr_matrix(self.A)
-        self.packed = Packed.of((X.data, X.indices, X.indptr), 8, wide=wide)
+        self.packed = Packed.of((X.data, X.indices, X.indptr), 8, double=wide)
         self.rows, self.met, self.slopes = np.empty((30, 2)), np.zeros(8), np.zeros(8)
         first_sweeps.fill(self.slope, self.bend, self.rows)
 
@@ -50,7 +50,7 @@ class Model:
         packed = self.packed
         v, met = self.v[ids], np.zeros(ids.size)
         end, sigma = first_sweeps.steps(
-            packed.entries, packed.wide, packed.start, ids, packed.squares,
+            packed.entries, packed.double, packed.start, ids, packed.squares,
             np.full(ids.size, float(far)), *p.on(ids).parts, total, sigma, most, first, v, met,
             self.slopes, self.rows,
         )  # fmt: skip
@@ -212,7 +212,7 @@ def test_rows_are_computed_anew_as_often_as_they_move(monkeypatch):
     for move in (0.0, 0.3, INF):
         filled = []
         monkeypatch.setattr(
-            rounds.fresh, "fill", lambda *a, filled=filled: (filled.append(1), FILL(*a))
+            rounds.first_sweeps, "fill", lambda *a, filled=filled: (filled.append(1), FILL(*a))
         )
         run = begun(words(), method=WorkingSet(SetTuning(few_rows=0, tall=INF, fresh_move=move)))
         for _ in range(4):

@@ -119,7 +119,7 @@ def test_a_gram_model_is_solved_where_sweeps_alone_are_slow():
 
 def packed(A, wide):
     S = sp.csr_matrix(A)
-    return Packed.of((S.data, S.indices, S.indptr), A.shape[1], wide=wide)
+    return Packed.of((S.data, S.indices, S.indptr), A.shape[1], double=wide)
 
 
 def gram_path(G, q, total, alphas, p, w=None, fine=1e-9, share=1e-12, turns=(5, 5, 100)):
@@ -189,7 +189,7 @@ def test_packed_columns_are_those_of_the_matrix(wide, value_type, index_type):
     A[:, 4] = 0.0
     S = sp.csr_matrix(A.astype(value_type))
     arrays = S.data, S.indices.astype(index_type), S.indptr.astype(index_type)
-    made, rel = Packed.of(arrays, 9, wide=wide), 1e-6
+    made, rel = Packed.of(arrays, 9, double=wide), 1e-6
     assert made.entries.size == S.nnz * columns.entry_size(wide)
     out = np.zeros(9)
     made.products(t, out)

@@ -33,7 +33,7 @@ MUTANTS = [
            only="group_penalty"),
     Mutant("run/solve.py", "b of a start is a number", "at.x, 0.0 if at.b is None else at.b) if",
            "at.x, at.b or 0.0) if", GUARD, only="gone_on_from"),
-    Mutant("run/judge.py", "b of a point may have any length",
+    Mutant("certify/judge.py", "b of a point may have any length",
            "if np.shape(point.b) not in ((), (problem.K,)):", "if False:", GUARD,
            only="points_of_a_method"),
     # ---- K outputs: what a user wrote ---------------------------------------------------------
@@ -101,7 +101,7 @@ MUTANTS = [
     Mutant(PLAN, "many samples in their span", "problem.d >= t.wide * n", "True",
            "test_plan_rules.py", only="begin_with"),
     Mutant("methods/reductions/row_space.py", "a look that failed is tried for ever",
-           "self.stuck = self._patience < 0", "pass", "test_span.py", only="without_digits"),
+           "self._stuck = self._patience < 0", "pass", "test_span.py", only="without_digits"),
     # ---- around it ----------------------------------------------------------------------------
     Mutant("_base/files.py", "standard error is there", "sys.stderr is not None and", "", FILES,
            only="nobody_watches"),

@@ -9,8 +9,8 @@ MUTANTS = [
     Mutant(
         "certify/certificate.py",
         "sums of a method may end a run",
-        "if not found.exact and found.gap",
-        "if False and found.gap",
+        "if found.gap <= tol * abs(found.primal):  # or negative",
+        "if False:",
         EDGES,
         only="sums_of_a_method",
     ),
@@ -78,7 +78,7 @@ MUTANTS = [
         "test_solve.py",
     ),
     Mutant(
-        "run/judge.py",
+        "certify/judge.py",
         "3 looks of patience",
         "PATIENCE = 20",
         "PATIENCE = 3",
@@ -86,7 +86,7 @@ MUTANTS = [
         only="slow_problem",
     ),
     Mutant(
-        "run/judge.py",
+        "certify/judge.py",
         "rounding is 1e5 eps",
         "FLOOR = 16 *",
         "FLOOR = 1e5 *",
@@ -94,14 +94,14 @@ MUTANTS = [
         only="is_not_rounding",
     ),
     Mutant(
-        "run/judge.py",
+        "certify/judge.py",
         "slow counts as rounding",
         "stalled = stuck and self._rises > since // 4",
         "stalled = stuck",
         "test_judge.py",
     ),
     Mutant(
-        "run/judge.py",
+        "certify/judge.py",
         "stuck is rounding",
         "exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))",
         "exhausted = True",
@@ -109,7 +109,7 @@ MUTANTS = [
         only="without_digits",
     ),
     Mutant(
-        "run/judge.py",
+        "certify/judge.py",
         "lengths of points are not looked at",
         "if given.shape != ((length,) if problem.K == 1 else (length, problem.K)):",
         "if False:",

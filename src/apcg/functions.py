@@ -25,7 +25,7 @@ from ._base.own import refuse_overrides
 from ._base.types import Block, Blocks, MatrixLike
 from ._base.validation import Index, Vector
 from ._kernels.losses.terms import Outer
-from .data import LinearMap, by_coordinate, by_row
+from .data import Matrix, by_coordinate, by_row
 from .data.spectra import (
     check_minors,
     check_semidefinite,
@@ -169,7 +169,7 @@ class LinearComposite:
 
     def _set(
         self,
-        columns: LinearMap,
+        columns: Matrix,
         smoothness: float,
         *,
         shift: Vector | None = None,
@@ -210,7 +210,7 @@ class LinearComposite:
 
     def rows(self, x: Vector) -> Vector:
         """A x less the shift of h: what p and q are made of."""
-        r = self.columns.dot(x if self.sign.size == 1 else self.sign * x)
+        r = self.columns.adjoint(x if self.sign.size == 1 else self.sign * x)
         return r if self.shift is None else r - self.shift
 
     def add_to_shift(self, row: int, change: float) -> None:
@@ -237,7 +237,7 @@ class LinearComposite:
         """The whole gradient of f at x."""
         x = self.point(x)
         slope = self.outer.derivative(self.rows(x))
-        return self.sign * self.columns.tdot(slope) + self.c + self.sigma * x
+        return self.sign * self.columns.times(slope) + self.c + self.sigma * x
 
     def partial_gradient(self, i: int | Index, x: ArrayLike) -> float | Vector:
         """The entries of the gradient at the coordinate (or coordinates) i."""
@@ -359,7 +359,7 @@ class Quadratic(LinearComposite):
     def gradient(self, x: ArrayLike) -> Vector:
         """The whole gradient of f at x."""
         x = self.point(x)
-        return self.columns.dot(x) + self.c if self._given_Q else super().gradient(x)
+        return self.columns.adjoint(x) + self.c if self._given_Q else super().gradient(x)
 
     def _linear_part(self, i: Index, x: Vector) -> Vector:
         if not self._given_Q:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from .._base.validation import Vector
 from ..problems.erm import ERM
@@ -10,6 +14,7 @@ from .points import Certificate, Point
 
 __all__ = ["Certificate", "certify", "certify_again", "certify_enough", "certify_given"]
 
+_EPS = float(np.finfo(float).eps)
 #: A gap that is at most so many times as large is as good.
 AS_GOOD = 1.001
 
@@ -37,7 +42,9 @@ def certify_enough(problem: ERM, point: Point | Certificate, tol: float) -> Cert
     it is computed from the points alone.
     """
     found = point if isinstance(point, Certificate) else certify(problem, point)
-    if not found.exact and found.gap <= tol * abs(found.primal):  # or negative
+    if found.exact:
+        return certify(problem, found.bare()) if impossible(problem, found) else found
+    if found.gap <= tol * abs(found.primal):  # or negative
         return certify_again(problem, point.bare(), found, tol)
     return found
 
@@ -90,7 +97,7 @@ def _of_dual(problem: ERM, point: Point) -> Certificate:
     x, exact = point.x, point.v is None
     v = problem.v_of(x) if point.v is None else point.v
     w = problem.g.conjugate_gradient(v)
-    z, b = problem.samples.tdot(w), 0.0
+    z, b = problem.samples.times(w), 0.0
     if problem.intercept:
         b = problem.best_shift(z, point.b)
         x, z = problem.balanced(x), z + b
@@ -121,14 +128,45 @@ def _valued(
     """
     P, D = problem.primal_from(w, z), problem.dual_from(x, v)
     P, D = math.inf if math.isnan(P) else P, -math.inf if math.isnan(D) else D
-    return Certificate(w, x, b, z, P, D, exact)
+    found = Certificate(w, x, b, z, P, D, exact)
+    return replace(found, dual=-math.inf) if exact and impossible(problem, found) else found
+
+
+def rounding(problem: ERM, found: Certificate, more: Any = 0.0) -> float:
+    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
+
+    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
+    `more` is added to |z| + |y|.
+    """
+    z, y = found.z, problem.y
+    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
+    real = y.shape == z.shape and not problem.loss.margin  # not classes
+    size = np.abs(z) + (np.abs(y) if real else 0.0) + more
+    return float(_EPS * np.sum(slope * size) / problem.n)
+
+
+def impossible(problem: ERM, found: Certificate) -> bool:
+    """Whether D is above P by more than rounding can do, so that one of them is wrong.
+
+    Rounding errors of sums of n and of d numbers, which cancel: |a_i| |w| may be far above |z_i|.
+    """
+    scale = abs(found.primal) + abs(found.dual)
+    if not found.gap < -16 * _EPS * scale:  # or it is infinite
+        return False
+    with np.errstate(all="ignore"):
+        rows = np.sqrt(problem.samples.squared_norms())
+        size = np.multiply.outer(rows, np.linalg.norm(found.w, axis=0))
+        z = found.z if found.z.size else problem.samples.times(found.w) + found.b
+        each = rounding(problem, replace(found, z=z), size)
+        room = (16 + math.sqrt(problem.n)) * _EPS * scale + (16 + math.sqrt(problem.d)) * each
+    return found.gap < -room
 
 
 def _best_predictions(problem: ERM, point: Point) -> tuple[Vector, float]:
     """z = X w + b and b, with the best b; `point.b` is a guess at it."""
     assert point.w is not None
     if not problem.intercept:
-        return (problem.samples.tdot(point.w) if point.z is None else point.z), 0.0
-    without = problem.samples.tdot(point.w) if point.z is None else point.z - point.b
+        return (problem.samples.times(point.w) if point.z is None else point.z), 0.0
+    without = problem.samples.times(point.w) if point.z is None else point.z - point.b
     b = problem.best_shift(without, point.b)
     return without + b, b

@@ -8,12 +8,13 @@ always X w + b, with the intercept.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .._base.validation import Vector
+from .._base.validation import Index, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class Start:
     b     its intercept
     mu    the momentum parameter that an adaptive method ended with
     side  "dual" or "primal": what the run that ended here was at work on
-    run   that run, of the same data and another alpha, if the method may go on with it
+    run   that run, of the same data and another alpha: a method that can, goes on with it
     """
 
     x: Vector | None = None
@@ -39,6 +40,38 @@ class Start:
     def is_cold(self) -> bool:
         """Whether no point is given."""
         return self.x is None and self.w is None
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a run says of itself: to the record, and to the plan that steers it.
+
+    side           "dual" or "primal": what it is at work on
+    at_work        of a run that runs others, the name of the method at work
+    mu             the momentum parameter; NaN if there is none
+    restarts       how often it dropped its momentum, or began anew
+    stuck          whether it cannot get any further, which ends the run
+    why            the reason for that, if there is one to tell
+    knows_its_gap  whether it returns at once from a start that is good enough
+    estimates      whether it estimates its gap between looks
+    estimate       the relative gap by that; None if a look is likely to pass, or nothing is known
+    rows_left      the rows that it still steps on; None: all
+    spent          nanoseconds by the table of costs; None if it does not count them
+    notes          what was chosen and why: sentences, of which there may be more later
+    """
+
+    side: str = "primal"
+    at_work: str = ""
+    mu: float = math.nan
+    restarts: int = 0
+    stuck: bool = False
+    why: str = ""
+    knows_its_gap: bool = False
+    estimates: bool = False
+    estimate: float | None = None
+    rows_left: Index | None = None
+    spent: float | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)

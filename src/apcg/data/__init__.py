@@ -1,15 +1,15 @@
 """Matrices: how they are stored and multiplied with, and the check of what a user gave.
 
-`by_row` and `by_coordinate` turn a user's matrix into a `LinearMap`, without a copy if they can.
+`by_row` and `by_coordinate` turn a user's matrix into a `Matrix`, without a copy if they can.
 """
 
 from .check import by_coordinate, by_row, check_sparse
-from .linear_map import Bordered, Dense, LinearMap, Sparse, Stored
+from .matrix import Bordered, Dense, Matrix, Sparse, Stored
 
 __all__ = [
     "Bordered",
     "Dense",
-    "LinearMap",
+    "Matrix",
     "Sparse",
     "Stored",
     "by_coordinate",

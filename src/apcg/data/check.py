@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._base.validation import check_finite, check_real, is_sparse, to_array
 from .._kernels.data import matrix
-from .linear_map import Arrays, Dense, Sparse, Stored
+from .matrix import Arrays, Dense, Sparse, Stored
 
 
 def by_coordinate(A: Any, name: str) -> Stored:

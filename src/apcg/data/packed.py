@@ -17,7 +17,7 @@ _EMPTY = np.empty(0)
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The columns of X, in float32 unless `wide`, or some of them times a root.
+    """The columns of X, in float32 unless `double`, or some of them times a root.
 
     start    where each column begins; one entry more than there are columns
     squares  |A_j|^2
@@ -25,40 +25,40 @@ class Packed:
     """
 
     entries: NDArray[np.uint8]
-    wide: bool
+    double: bool
     start: NDArray[np.int64]
     squares: Vector
     most: Vector
 
     @classmethod
-    def of(cls, arrays: tuple[Any, Any, Any], d: int, *, wide: bool) -> Packed:
+    def of(cls, arrays: tuple[Any, Any, Any], d: int, *, double: bool) -> Packed:
         """Of a CSR matrix with d columns."""
-        entries = np.empty(arrays[0].size * columns.entry_size(wide), np.uint8)
+        entries = np.empty(arrays[0].size * columns.entry_size(double), np.uint8)
         start, place = np.empty(d + 1, np.int64), np.empty(d, np.int64)
         squares, most = np.empty(d), np.empty(d)
-        columns.pack(*arrays, wide, entries, start, place, squares, most)
-        return cls(entries, wide, start, squares, most)
+        columns.pack(*arrays, double, entries, start, place, squares, most)
+        return cls(entries, double, start, squares, most)
 
     def products(self, u: Vector, out: Vector, some: NDArray[np.int64] | None = None) -> None:
         """out_j = <A_j, u>, for some columns or all."""
         if some is None or some.size:
             some = _NONE if some is None else some
-            columns.products(self.entries, self.wide, self.start, some, u, out)
+            columns.products(self.entries, self.double, self.start, some, u, out)
 
     def add(self, ids: NDArray[np.int64], v: Vector, out: Vector) -> None:
         """out += sum_k v_k A_(ids k)"""
         some = columns.Set(
-            self.entries, self.wide, self.start, ids, self.squares, _EMPTY, _EMPTY, out.size
+            self.entries, self.double, self.start, ids, self.squares, _EMPTY, _EMPTY, out.size
         )
         some.times(v, out)
 
     def scaled(self, ids: NDArray[np.int64], root: Vector) -> Packed:
         """The columns `ids`, each times root."""
         lengths = self.start[ids + 1] - self.start[ids]
-        made = np.empty(int(lengths.sum()) * columns.entry_size(self.wide), np.uint8)
+        made = np.empty(int(lengths.sum()) * columns.entry_size(self.double), np.uint8)
         start = np.zeros(ids.size + 1, np.int64)
         squares, product = np.zeros(ids.size), np.zeros(ids.size)
         columns.scaled(
-            self.entries, self.wide, self.start, ids, root, made, start, squares, product
+            self.entries, self.double, self.start, ids, root, made, start, squares, product
         )
-        return Packed(made, self.wide, start, squares, product)
+        return Packed(made, self.double, start, squares, product)

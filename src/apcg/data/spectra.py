@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._base.types import Stored
 from .._base.validation import Vector
-from .linear_map import LinearMap
+from .matrix import Matrix
 
 #: Blocks up to this size get their constants from a full eigenvalue decomposition.
 _LANCZOS_FROM = 400
@@ -19,7 +19,7 @@ _LANCZOS_FROM = 400
 _LANCZOS_TOL = 1e-3
 
 
-def largest_singular_value_squared(columns: LinearMap, scale: Vector) -> float:
+def largest_singular_value_squared(columns: Matrix, scale: Vector) -> float:
     """|diag(scale) B|_2^2 for all the stored rows B, by Lanczos, not less than the true value."""
     n, rows = columns.n_coordinates, columns.n_rows
     if not columns.arrays[0].any():
@@ -30,8 +30,8 @@ def largest_singular_value_squared(columns: LinearMap, scale: Vector) -> float:
         """The smaller of BB' and B'B times u."""
         u = np.ravel(u)
         if n <= rows:
-            return scale * columns.tdot(columns.dot(scale * u))
-        return columns.dot(scale**2 * columns.tdot(u))
+            return scale * columns.times(columns.adjoint(scale * u))
+        return columns.adjoint(scale**2 * columns.times(u))
 
     if size == 1:
         return float(product(np.ones(1))[0])

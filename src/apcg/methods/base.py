@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from .._base.budget import Budget, Work
 from .._base.validation import Vector
-from ..certify.points import Certificate, Point, Start
+from ..certify.points import Certificate, Point, Report, Start
 from ..problems.erm import ERM
 
 __all__ = [
@@ -40,7 +40,9 @@ __all__ = [
     "Method",
     "Need",
     "Needs",
+    "OwnRun",
     "Point",
+    "Report",
     "Run",
     "Start",
     "Target",
@@ -68,34 +70,84 @@ class Target:
     sampling: str = "permutation"
 
 
-class Run(Protocol):
-    """A method at work on a problem."""
+class Run:
+    """A method at work on a problem: what every run has. `adopted` makes one of a user's object."""
 
     def advance(self, budget: Budget) -> Work:
         """Go on until a look can pay, or the budget is spent."""
+        raise NotImplementedError
 
     def point(self) -> Point | Certificate:
         """What to certify; a certificate if the method has computed one itself."""
+        raise NotImplementedError
 
     def seen(self, certificate: Certificate) -> None:
         """What the look found.
 
         An `exact` certificate that did not end the run says that the sums the method keeps may
         have drifted: compute them anew.
-
-        A run may have more, for what is recorded: `mu` and `restarts`, `side` ("dual" or "primal",
-        what it is at work on), `at_work` (of a plan: the name of the method at work), `notes` (what
-        was chosen and why: a list of sentences that grows, and that `verbose` shows),
-        `knows_its_gap`, true if it returns at once from a start that is good enough, so that nobody
-        else has to look at it, and `stuck`, true once it cannot get any further, which ends the
-        run. And it may have `finish(certificate, converged)`: called once after the run, with what
-        was found. It returns a `Point` that may be better in some way (exact zeros, more digits),
-        or None; the point is taken if its gap is as good.
-
-        For paths a run may have `turn(problem, target)`, which gives the run that goes on with
-        another alpha (itself, or one that is faster from there on), and `goes_on(problem, w)`:
-        whether it can, because nothing else differs and it is at w.
         """
+
+    @property
+    def report(self) -> Report:
+        """What it says of itself, for the record and for the plan that steers it."""
+        return Report()
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """A point that may be better in some way: exact zeros, more digits; None: there is none.
+
+        Called once after the run, with what was found. The point is taken if its gap is as good.
+        """
+        return None
+
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> Run | None:
+        """The run that goes on with another alpha: itself, or one that is faster from there on.
+
+        None if it cannot: because more than alpha differs, or it is not at w, if that is given.
+        """
+        return None
+
+
+class OwnRun(Run):
+    """A user's run of any class: it has advance, point and seen, and maybe more.
+
+    `report` may be a `Report`, or some of its fields may be attributes of the run; and it may have
+    `finish`.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+
+    def advance(self, budget: Budget) -> Work:
+        """As the user's run does."""
+        made: Work = self._given.advance(budget)
+        return made
+
+    def point(self) -> Point | Certificate:
+        """As the user's run has it."""
+        made: Point = self._given.point()
+        return made
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the user's run."""
+        self._given.seen(certificate)
+
+    @property
+    def report(self) -> Report:
+        """What the user's run says, in whatever form."""
+        said = getattr(self._given, "report", None)
+        if said is None:
+            names = [field.name for field in fields(Report) if hasattr(self._given, field.name)]
+            return Report(**{name: getattr(self._given, name) for name in names})
+        if not isinstance(said, Report):
+            raise TypeError(f"report of a run must be a Report, got {type(said).__name__}.")
+        return said
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """What the user's run has to add, if anything."""
+        finish = getattr(self._given, "finish", None)
+        made: Point | None = None if finish is None else finish(certificate, converged)
+        return made
 
 
 @dataclass(frozen=True)

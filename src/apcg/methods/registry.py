@@ -6,7 +6,7 @@ from typing import Any
 
 from .._base.validation import choice
 from ..problems.erm import ERM
-from .base import Method, Need, unmet
+from .base import Method, Need, OwnRun, Run, unmet
 from .dual.one_output import Lean
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
@@ -99,14 +99,17 @@ def _check(method: Method) -> None:
         raise TypeError(f"needs of method {method.name!r} must be a tuple of Need.")
 
 
-def check_run(method: Method, run: Any) -> None:
-    """Raise if what `start` gave is not a run."""
+def adopted(method: Method, run: Any) -> Run:
+    """What `start` gave, as a run; an error if it is none."""
+    if isinstance(run, Run):
+        return run
     missing = [part for part in ("advance", "point", "seen") if not hasattr(run, part)]
     if missing:
         raise TypeError(
             f"start of method {method.name!r} must give a run with advance, point and seen; got "
             f"{type(run).__name__}, which has no {', '.join(missing)}."
         )
+    return OwnRun(run)
 
 
 for _method in (

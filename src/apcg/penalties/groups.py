@@ -7,6 +7,7 @@ outputs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -80,8 +81,8 @@ class GroupNorms:
         """|w_q| for each group."""
         w = w if self.last is None else w[:-1]
         if self.of_rows:
-            return np.asarray(np.sqrt(np.einsum("jk,jk->j", w, w)))
-        return np.sqrt(np.bincount(self.group_of, w * w, np.size(self.a)))
+            return safe_norms(lambda v: np.einsum("jk,jk->j", v, v), w)
+        return safe_norms(lambda v: np.bincount(self.group_of, v * v, self.a.size), w)
 
     def value(self, w: Vector) -> float:
         norms = self.norms(w)
@@ -95,7 +96,7 @@ class GroupNorms:
 
     def prox_without_square(self, v: Vector, step: float) -> Vector:
         norms = self.norms(v)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 0/0 if a is 0
             keep = np.where(norms > 0, np.maximum(1 - step * self.a / norms, 0.0), 0.0)
         return self._scaled(keep, v)
 
@@ -115,7 +116,7 @@ class GroupNorms:
         if self.ridge == 0:
             raise ValueError("a sum of norms is not strongly convex: its g* has no gradient.")
         norms = self.norms(v)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             keep = np.where(norms > self.a, (1 - self.a / norms) / self.ridge, 0.0)
         return self._scaled(keep, v)
 
@@ -127,3 +128,24 @@ class GroupNorms:
 
     def contains(self, w: Vector) -> bool:
         return True
+
+
+#: A sum of squares within these has lost no digit to squares that underflow or overflow.
+_LEAST, _MOST = 1e-280, 1e300
+#: What numbers are multiplied by if theirs is below: no square of such a number is out of range.
+_UP = 2.0**700
+
+
+def safe_norms(sums: Callable[[Any], Any], w: Any) -> Vector:
+    """The roots of `sums(w)`, sums of squares by groups; w may be as small or large as it likes.
+
+    Tiny and huge ones are scaled before they are squared: a norm that underflows to zero would be
+    within any bound.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        squares = sums(w)
+        found = np.sqrt(squares)
+        for off, scale in ((squares < _LEAST, _UP), (squares > _MOST, 1 / _UP)):
+            if off.any():
+                found[off] = np.sqrt(sums(w * scale)[off]) / scale
+    return np.asarray(found)

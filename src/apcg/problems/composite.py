@@ -17,7 +17,7 @@ from .._base.types import Block, Blocks
 from .._base.validation import Index, Vector
 from .._kernels.losses.terms import Outer, Psi
 from .._kernels.paper.coordinate import Model
-from ..data import LinearMap
+from ..data import Matrix
 from ..functions import LinearComposite, OwnFunction
 from ..penalties import OwnPenalty, Penalty, Zero
 from ..theory import moved_convexity
@@ -365,7 +365,7 @@ class Smooth(LinearComposite):
 
     def __init__(
         self,
-        columns: LinearMap,
+        columns: Matrix,
         outer: Outer,
         smoothness: float,
         norms: Vector,

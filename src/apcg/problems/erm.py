@@ -36,7 +36,7 @@ from .._base import validation as check
 from .._base.validation import Vector
 from .._base.weights import normalised
 from .._kernels.data.matrix import inner
-from ..data import LinearMap, by_row
+from ..data import Matrix, by_row
 from ..data.spectra import largest_singular_value_squared
 from ..penalties.base import NOT_SEPARABLE, Regulariser, shown
 from ..penalties.interval import Interval
@@ -176,7 +176,7 @@ class ERM:
         """What primal methods see of a free intercept: one more feature, 1, without penalty."""
         return self._extended(self.samples.with_ones, 0.0)
 
-    def _extended(self, samples: LinearMap, strength: float) -> ERM:
+    def _extended(self, samples: Matrix, strength: float) -> ERM:
         return self.altered(
             samples=samples,
             d=self.d + 1,
@@ -250,7 +250,7 @@ class ERM:
     # ---- values -----------------------------------------------------------------------------
 
     # combine, balance, best_intercept and dual_point check what they are given. v_of, balanced,
-    # best_shift and dual_pair are the same without checks, for loops. `samples.tdot(w)` is X w.
+    # best_shift and dual_pair are the same without checks, for loops. `samples.times(w)` is X w.
 
     def check_w(self, w: Any, name: str = "w") -> Vector:
         """A primal point that a user gave, as float64; an error says what is wrong with it."""
@@ -266,7 +266,7 @@ class ERM:
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
-        return self.samples.tdot(self.check_w(w))
+        return self.samples.times(self.check_w(w))
 
     def primal(self, w: Any, intercept: float = 0.0) -> float:
         """P(w), or P(w, b)"""
@@ -276,7 +276,7 @@ class ERM:
             raise ValueError(
                 f"this problem has no intercept, got {b:g}; make it ERM(..., intercept=True)."
             )
-        return self.primal_from(w, self.samples.tdot(w) + b)
+        return self.primal_from(w, self.samples.times(w) + b)
 
     def primal_from(self, w: Vector, z: Vector) -> float:
         """P(w), given the predictions z = X w, or X w + b."""
@@ -304,7 +304,7 @@ class ERM:
 
     def v_of(self, x: Vector) -> Vector:
         """v = A x/(lambda n), for loops."""
-        return self.samples.dot(self.signed(x)) / (self.alpha * self.n)
+        return self.samples.adjoint(self.signed(x)) / (self.alpha * self.n)
 
     def signed(self, x: Vector) -> Vector:
         """x times the labels for a loss of margins: the coefficients of the samples in A x."""
@@ -336,7 +336,7 @@ class ERM:
         x = self.check_x(x)
         w = self.omega(x) if w is None else self.check_w(w)
         if intercept is None:
-            intercept = self.best_shift(self.samples.tdot(w)) if self.intercept else 0.0
+            intercept = self.best_shift(self.samples.times(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
     def best_intercept(self, z: Any, guess: float = 0.0) -> float:
@@ -392,7 +392,7 @@ class ERM:
         self._no_intercept("refine")
         x = self.check_x(x)
         c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
-        z = self.samples.tdot(self.omega(x))
+        z = self.samples.times(self.omega(x))
         return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
 
     def pdgbound(self, x: Any) -> float:
@@ -404,7 +404,7 @@ class ERM:
         x = self.check_x(x)
         if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
             return math.inf
-        z = self.samples.tdot(self.omega(x))
+        z = self.samples.times(self.omega(x))
         return recovery.gap_bound(self.loss, self.y, self.weights, self.n, x, z)
 
     def _no_intercept(self, name: str) -> None:

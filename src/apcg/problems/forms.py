@@ -11,7 +11,7 @@ import numpy as np
 from .._base.validation import Vector
 from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
-from ..data import LinearMap
+from ..data import Matrix
 from ..losses.base import Loss
 from ..penalties.base import Regulariser
 from ..penalties.interval import Interval
@@ -56,7 +56,7 @@ def check_constants(L: Vector, alpha: float) -> None:
 
 
 def dual(
-    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int,
+    samples: Matrix, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int,
     norms: Vector,
 ) -> Composite:  # fmt: skip
     """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest.
@@ -83,7 +83,7 @@ def dual(
 
 
 def primal(
-    samples: LinearMap, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int
+    samples: Matrix, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int
 ) -> Composite:
     """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
     features = samples.transposed  # a copy of X

@@ -194,7 +194,7 @@ class Outputs(ERM):
             raise ValueError(
                 f"this problem has no intercept, got {b}; make it ERM(..., intercept=True)."
             )
-        return self.primal_from(w, self.samples.tdot(w) + b)
+        return self.primal_from(w, self.samples.times(w) + b)
 
     def primal_from(self, w: Matrix, z: Matrix) -> float:
         """P(W), given the predictions z = X W, or X W + b."""
@@ -222,7 +222,7 @@ class Outputs(ERM):
 
     def v_of(self, x: Matrix) -> Matrix:
         # x is small beside A x, which would be copied to divide it
-        return self.samples.dot(self.signed(x) / (self.alpha * self.n))
+        return self.samples.adjoint(self.signed(x) / (self.alpha * self.n))
 
     def dual_from(self, x: Matrix, v: Matrix) -> float:
         """D(x), given v = A x/(lambda n)."""
@@ -237,7 +237,7 @@ class Outputs(ERM):
         x = self.check_x(x)
         w = self.omega(x) if w is None else self.check_w(w)
         if intercept is None:
-            intercept = self.best_shift(self.samples.tdot(w)) if self.intercept else 0.0
+            intercept = self.best_shift(self.samples.times(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
     def best_intercept(self, z: Any, guess: Any = 0.0) -> Any:

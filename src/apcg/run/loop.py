@@ -16,7 +16,8 @@ from tqdm import tqdm
 from .._base import validation as validate
 from .._base.budget import Budget, Work
 from .._base.files import on_terminal
-from .._base.validation import Vector
+from ..certify.judge import Check
+from ..certify.points import Report
 from ..certify.result import Status, Trace
 
 #: So many looks in a row without a whole pass are free.
@@ -30,50 +31,11 @@ class Running(Protocol):
         """Go on until a look can pay, or the budget is spent."""
 
     def seen(self, certificate: Any) -> None:
-        """What the look found.
-
-        A method may have `notes`: sentences on what it does, a list that grows.
-        """
-
-
-@dataclass
-class Check:
-    """One look: the certificate, the stopping measure, the merit that ranks it, the trace columns.
-
-    The values of the columns and the fields of the certificate are attributes of it too.
-    """
-
-    certificate: Any = field(repr=False)
-    point: Vector = field(repr=False)  # finite, or the run ends
-    measure: float  # converged when it is at most the target
-    merit: float  # the smaller the better
-    columns: dict[str, float | str]
-    arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
-    source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
-    side: str = ""
-    exhausted: bool = False  # rounding errors are all that is left
-    stuck: bool = False  # or the method gets no further for another reason
-    epoch: int = 0
-    seconds: float = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        columns: dict[str, float | str] = self.__dict__.get("columns", {})
-        if name in columns:
-            return columns[name]
-        name = "b" if name == "intercept" else name
-        return getattr(self.__dict__.get("certificate"), name)
-
-    def slim(self) -> None:
-        """Keep what an answer needs, once everybody has seen the rest."""
-        less = getattr(self.certificate, "without_predictions", None)
-        self.certificate = self.certificate if less is None else less()
+        """What the look found."""
 
     @property
-    def finite(self) -> bool:
-        """Whether it makes sense to go on from here."""
-        return math.isfinite(self.merit) and bool(np.isfinite(self.point).all())
+    def report(self) -> Report:
+        """Whether it is stuck, and sentences on what it does, of which there may be more later."""
 
 
 @dataclass
@@ -149,7 +111,7 @@ def run(
     finally:
         if loop.bar is not None:
             loop.bar.close()
-    loop.trace.notes = list(getattr(method, "notes", ()))
+    loop.trace.notes = list(method.report.notes)
     return Outcome(loop.best, status, loop.trace, loop.epoch)
 
 
@@ -195,15 +157,14 @@ class _Loop:
             self.epoch += passes
             if self.bar is not None:
                 self.bar.update(passes)
-            stuck = getattr(self.method, "stuck", False)
-            if every is None or self.epoch >= due or budget.expired or stuck:
+            if every is None or self.epoch >= due or budget.expired or self.method.report.stuck:
                 return
             self.method.seen(self._look().certificate)
 
     def tell(self) -> None:
         """Show what the method has noted since the last time, above the bar."""
         if self.options.verbose and sys.stderr is not None:  # None if it was closed
-            notes = getattr(self.method, "notes", ())
+            notes = self.method.report.notes
             for note in notes[self.told :]:
                 tqdm.write(note, file=sys.stderr)
             self.told = len(notes)

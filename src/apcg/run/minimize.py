@@ -14,6 +14,8 @@ from .._base import validation as validate
 from .._base.budget import Budget, Work
 from .._base.types import Blocks, Seed
 from .._base.validation import Index, Vector
+from ..certify.judge import Check
+from ..certify.points import Report
 from ..certify.result import Result, Status
 from ..functions import LinearComposite, OwnFunction
 from ..methods.paper.adaptive.iterate import Adaptive
@@ -24,7 +26,7 @@ from ..methods.paper.sampling import Sampler, Sweep
 from ..penalties import OwnPenalty, Penalty
 from ..problems.composite import Composite, settle_zero_blocks
 from ..sequences import Sequence
-from .loop import Check, Options, Outcome, run
+from .loop import Options, Outcome, run
 
 Stepper: TypeAlias = APCG | Adaptive | Direct | DirectAdaptive
 
@@ -166,6 +168,8 @@ class _Point:
 
 class _Task:
     """Sweeps of a method, and looks at F and the residual of the problem as it was given."""
+
+    report = Report()
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from .._base.weights import divisor
 from ..certify.certificate import certify_enough
 from ..certify.points import Start
 from ..certify.result import Solution, Status, Trace
-from ..methods.base import Method, Target
+from ..methods.base import Method, Run, Target
 from ..methods.paper.adaptive import resting
 from ..methods.sparse.dense import path_dense
 from ..problems.erm import ERM
@@ -67,7 +67,7 @@ def path(
     answers: dict[int, Solution] = {}
     seen: list[_Seen] = []
     last: Solution | None = None
-    run: Any = None
+    run: Run | None = None
     for k in np.argsort(-alphas, kind="stable"):
         found = together[k]
         if found is None:
@@ -76,7 +76,6 @@ def path(
             # of K outputs the last answer is the start: nothing is looked ahead
             start = last if problem.K > 1 else _ahead(problems[k], seen, run)
             found, run = solve_on(*prepared(problems[k], method, **options), start)
-            run = getattr(run, "at_last", run)
         last = answers[int(k)] = found
         if last.status.code == "interrupted":
             break
@@ -137,17 +136,20 @@ def _one_look(
 
 
 def _gone_on(
-    problem: ERM, run: Any, last: Solution | None, options: dict[str, Any]
-) -> tuple[Solution | None, Any]:
+    problem: ERM, run: Run | None, last: Solution | None, options: dict[str, Any]
+) -> tuple[Solution | None, Run | None]:
     """The answer of the run before, told this alpha, if one look is enough, else None; and the run.
 
     That look is certified as any other. What is spared is the beginning of a run.
     """
-    if last is None or _WATCHED & set(options) or not _can_go_on(run, problem, last.w):
+    if run is None or last is None or _WATCHED & set(options):
         return None, run
     begun, tol = time.perf_counter(), options.get("tol", 1e-6)
     passes = options.get("max_epochs", 1000)
-    run = run.turn(problem, Target(tol, passes))
+    turned = run.resume(problem, Target(tol, passes), last.w)
+    if turned is None:
+        return None, run
+    run = turned
     with np.errstate(all="ignore"):
         epochs = run.advance(Budget(passes)).passes
         found = certify_enough(problem, run.point(), tol)
@@ -165,11 +167,6 @@ def _gone_on(
     return answer, run
 
 
-def _can_go_on(run: Any, problem: ERM, w: Vector | None = None) -> bool:
-    """Whether the run takes another alpha, this problem differs in nothing else, and it is at w."""
-    return hasattr(run, "turn") and bool(run.goes_on(problem, w))
-
-
 @dataclass
 class _Seen:
     """An answer, with X w, A x and the slopes phi' takes the values -x at, for looking ahead."""
@@ -185,7 +182,7 @@ class _Seen:
     @cached_property
     def z(self) -> Vector:
         """X w + b"""
-        return self.problem.samples.tdot(self.answer.w) + self.answer.intercept
+        return self.problem.samples.times(self.answer.w) + self.answer.intercept
 
     @cached_property
     def Ax(self) -> Vector:
@@ -200,7 +197,7 @@ class _Seen:
             return np.asarray(self.problem.loss.nearest_conjugate_slope(x, x))
 
 
-def _ahead(problem: ERM, seen: list[_Seen], run: Any = None) -> Start | None:
+def _ahead(problem: ERM, seen: list[_Seen], run: Run | None = None) -> Start | None:
     """A start for the next alpha: where the last answers point to, or the last one.
 
     `run` is what found the last one.
@@ -214,9 +211,7 @@ def _ahead(problem: ERM, seen: list[_Seen], run: Any = None) -> Start | None:
     last = seen[-1]
     if last.answer.side == "primal" and problem.separable and problem.interval.a.any():
         # a sparse w is the better start by its zeros, and the rest would take longer than a point
-        if _can_go_on(run, problem):
-            return Start(w=run.w.copy(), b=run.b, side="primal", run=run)
-        return Start(w=last.answer.w, b=last.answer.intercept, side="primal")
+        return Start(w=last.answer.w, b=last.answer.intercept, side="primal", run=run)
     guesses = [_Guess([last], [1.0])]
     for count in range(2, len(seen) + 1):
         for scale in (float, math.log):

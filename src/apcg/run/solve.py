@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import validation as validate
 from ..certify.certificate import certify, certify_again
+from ..certify.judge import Judge
 from ..certify.points import Certificate, Point, Start
 from ..certify.result import Solution, Status
 from ..methods import registry
@@ -16,7 +17,6 @@ from ..methods.base import Method, Run, Target, check_dual_start
 from ..methods.paper.apcg import Algorithm5
 from ..methods.plan.many_outputs import BlockAPCG
 from ..problems.erm import ERM
-from .judge import Judge
 from .loop import Options, Outcome, run
 
 
@@ -127,19 +127,20 @@ def solve_on(
     """The answer, and the run that found it: for the next alpha of a path to go on with."""
     at = _start(problem, chosen, x0)
     target = Target(options.tol, options.max_epochs, options.sampling)
-    stepping = chosen.start(problem, at, target, options.rng)
-    registry.check_run(chosen, stepping)
+    with np.errstate(all="ignore"):
+        stepping = registry.adopted(chosen, chosen.start(problem, at, target, options.rng))
     pair = isinstance(x0, Solution) and at.w is not None and at.x is not None
     # w of one look, x of another
     known = Point(at.w, at.x, 0.0 if at.b is None else at.b) if pair else None
     judge = Judge(problem, stepping, options.tol, chosen.name, known)
     # A cold start is no answer: it is looked at only if the user watches.
     watched = options.check_every is not None or options.callback is not None
-    alone = at.x is None and getattr(stepping, "knows_its_gap", False)
+    alone = at.x is None and stepping.report.knows_its_gap
     first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
-    final = _final(problem, stepping, outcome, options.tol)
-    final = _not_worse(problem, at, final, options.tol)
+    with np.errstate(all="ignore"):
+        final = _final(problem, stepping, outcome, options.tol)
+        final = _not_worse(problem, at, final, options.tol)
     if not math.isfinite(final.primal):
         start = "" if at.is_cold else "start from another x0, or "
         raise ValueError(
@@ -159,7 +160,8 @@ def _solution(
     if code != "converged":
         status = Status.of(code, outcome.epochs, final.relative, tol)
     # what came after the loop may have reached what the loop did not
-    if code in ("max_epochs", "precision", "stuck", "time_limit") and final.relative <= tol:
+    ended = ("max_epochs", "precision", "stuck", "time_limit", "non_finite")
+    if code in ended and final.relative <= tol:
         status = Status.of("converged", outcome.epochs, final.relative, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
@@ -174,7 +176,7 @@ def _solution(
         trace=trace,
         method=method.name,
         side=outcome.best.side,
-        mu=float(trace.last("mu")) if len(trace) else float(getattr(stepping, "mu", math.nan)),
+        mu=float(trace.last("mu")) if len(trace) else stepping.report.mu,
         intercept=final.b,
     )
 
@@ -220,12 +222,11 @@ def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certifi
     found: Certificate = outcome.best.certificate
     if not found.exact:
         found = certify_again(problem, outcome.best.source, found, tol)
-    finish = getattr(stepping, "finish", None)
     code = outcome.status.code
-    if finish is None or not outcome.epochs or code in ("interrupted", "time_limit"):
+    if not outcome.epochs or code in ("interrupted", "time_limit"):
         return found
     try:
-        point: Point | None = finish(found, code in ("converged", "precision"))
+        point = stepping.finish(found, code in ("converged", "precision"))
         if point is None:
             return found
         new = certify(problem, point.bare())

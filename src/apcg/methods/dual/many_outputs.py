@@ -17,7 +17,7 @@ from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.dual import many_outputs as kernel
 from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import LOGISTIC, SOFTMAX
-from ..base import REFRESH, Budget, Target, Work
+from ..base import REFRESH, Budget, Report, Run, Target, Work
 from .many_outputs_look import Look, error_bound
 from .many_outputs_momentum import Momentum
 from .many_outputs_setup import Setup
@@ -123,10 +123,8 @@ class PlainBlocks:
         return Look.at(self.setup, self.blocks, self.W, error)
 
 
-class BlockRun:
+class BlockRun(Run):
     """The sweeps of one problem, the rows they are over, and when to look."""
-
-    side = "dual"
 
     def __init__(
         self,
@@ -171,24 +169,15 @@ class BlockRun:
         self._moves = (np.zeros(setup.K), np.zeros(setup.K))
 
     @property
-    def mu(self) -> float:
-        """mu-hat; 1 without momentum."""
-        return self.sweeps.mu
-
-    @property
-    def looks(self) -> bool:
-        """Whether a look is likely to pass."""
-        return self._confident
-
-    @property
-    def estimate(self) -> float:
-        """The relative gap, as estimated."""
-        return self.estimates[-1] / self.primal if self.estimates and self.primal > 0 else math.inf
-
-    @property
-    def restarts(self) -> int:
-        """How often F rose and the momentum was dropped."""
-        return self.sweeps.rate.restarts if isinstance(self.sweeps, Momentum) else 0
+    def report(self) -> Report:
+        """The momentum, and the estimate while no look is likely to pass."""
+        restarts = self.sweeps.rate.restarts if isinstance(self.sweeps, Momentum) else 0
+        known = bool(self.estimates) and self.primal > 0
+        estimate = self.estimates[-1] / self.primal if known else math.inf
+        return Report(
+            "dual", mu=self.sweeps.mu, restarts=restarts, estimates=True, rows_left=self.keep,
+            estimate=None if self._confident else estimate, notes=self.notes,
+        )  # fmt: skip
 
     # ---- what the loop asks ---------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
         if setup.kind == SOFTMAX:
             return _shrunk(setup, blocks, b)
     elif at.w is not None:
-        z = p.samples.tdot(at.w) + b
+        z = p.samples.times(at.w) + b
         blocks = setup.block_of(p.loss.dual_of(z, p.y, p.weights))
     elif setup.kind == SOFTMAX:
         return _probabilities(setup, b)

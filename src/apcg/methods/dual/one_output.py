@@ -30,7 +30,7 @@ from ..._base.validation import Index, Vector
 from ..._kernels.dual import one_output as kernel
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import REFRESH, Budget, Need, Needs, Target, Work, check_dual_start
+from ..base import REFRESH, Budget, Need, Needs, Report, Run, Target, Work, check_dual_start
 from ..plan import costs
 from .one_output_momentum import Momentum
 from .one_output_setup import PARTS, DualTuning, Setup
@@ -157,10 +157,8 @@ class PlainSweeps:
         np.asarray(self.state.w)[:] = self.setup.w(self.a)
 
 
-class LeanRun:
+class LeanRun(Run):
     """The sweeps of one problem, the rows they are over, and when to look."""
-
-    side = "dual"
 
     def __init__(
         self,
@@ -194,6 +192,8 @@ class LeanRun:
         self._failed, self._wait = 0, 0
         #: how far b moved in the last two sweeps
         self._moves = (0.0, 0.0)
+        #: the estimate when it was last asked for
+        self._told: float | None = None
 
     # ---- what the loop asks ---------------------------------------------------------------------
 
@@ -216,7 +216,16 @@ class LeanRun:
             looked = self._confident = self._look_pays()
             if not looked:
                 self._maybe_accelerate()
+        self._told = None if budget.sweeps is None else self.estimate
         return Work(int(passes))
+
+    @property
+    def report(self) -> Report:
+        """The estimate, the rows kept and the time spent, for who may take over."""
+        return Report(
+            "dual", mu=self.sweeps.mu, estimates=True, estimate=self._told, rows_left=self.keep,
+            spent=self.spent,
+        )  # fmt: skip
 
     def point(self) -> Point:
         """x, in its domain, and the v and b that go with it.
@@ -267,11 +276,6 @@ class LeanRun:
     def _steps(self) -> float:
         """Passes so far."""
         return self._passed + self.tally.count / max(self.setup.work, 1)
-
-    @property
-    def mu(self) -> float:
-        """mu-hat; 1 without momentum."""
-        return self.sweeps.mu
 
     # ---- sweeps ---------------------------------------------------------------------------------
 

@@ -191,7 +191,8 @@ class Momentum:
         value = self.setup.cost(x) + 0.5 * p.strong_convexity * square
         if self.setup.constant:
             b = self.centre + self._pull(self.a)
-            value += p.strong_convexity / (2 * self.setup.constant) * (b**2 - self.centre**2)
+            change = (b - self.centre) * (b + self.centre)
+            value += p.strong_convexity / (2 * self.setup.constant) * change
         return value
 
     def _pull(self, a: Vector) -> float:

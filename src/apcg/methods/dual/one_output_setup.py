@@ -190,7 +190,7 @@ class Setup:
         if at.x is not None:
             return self.inside(at.x / np.where(p.weights > 0, p.weights, 1.0)), b
         if at.w is not None:
-            m = p.loss.argument(p.samples.tdot(at.w) + b, p.y)
+            m = p.loss.argument(p.samples.times(at.w) + b, p.y)
             return self.inside(-p.loss.arrays.derivative(m)), b
         if self.logistic and p.intercept:  # the best b for w = 0 makes it balanced
             return 1 / (1 + np.exp(p.y * b)), b

@@ -34,7 +34,7 @@ from ...certify.points import Certificate, Point, Start
 from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
 from ...problems.objective import Rows
-from ..base import QUADRATIC_PENALTY, Budget, Need, Needs, Target, Work
+from ..base import QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
 from ..linalg import factor
 from ..linalg.factor import Factor
 
@@ -90,14 +90,13 @@ class Interior:
         return InteriorRun(problem, target, self.tuning)
 
 
-class InteriorRun:
+class InteriorRun(Run):
     """The method at work: a, sigma and xi have one row for each piece of the loss.
 
     `free` are the rows whose x_i are solved for, and `x` a dual point with the others; without
     any it is all rows of positive weight.
     """
 
-    side = "primal"
     #: whether no step leads anywhere any more, because rounding has won
     stuck = False
 
@@ -183,6 +182,11 @@ class InteriorRun:
             x[self._free] = own
         b = float(self._w[-1]) if self._problem.intercept else 0.0
         return Point(w=self._w[:d].copy(), x=x, b=b)
+
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck."""
+        return Report(stuck=self.stuck)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: aim lower, if it should have and can."""

@@ -32,7 +32,7 @@ import numpy as np
 from ..._base.validation import Index, Matrix, Vector
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Need, Needs, Target, Work
+from ..base import Budget, Need, Needs, Report, Run, Target, Work
 from .kkt import KKTTuning, Saddle, size
 from .pieces import Pieces
 
@@ -100,14 +100,13 @@ class InteriorL1:
         return InteriorL1Run(problem, target, self.tuning)
 
 
-class InteriorL1Run:
+class InteriorL1Run(Run):
     """The method at work.
 
     Y, S   what is positive, and its factors: Y S = mu. Y has a, u - a and v one after the other
     w, b   the point; z = X w + b, and t, are computed from it and from a
     """
 
-    side = "primal"
     #: whether no step leads anywhere any more, because rounding has won
     stuck = False
 
@@ -247,6 +246,11 @@ class InteriorL1Run:
     def _value(self, w: Vector, loss: float) -> float:
         """n P(w)"""
         return loss + float(np.dot(self._A, np.abs(w)) + 0.5 * np.dot(self._B, w * w))
+
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck."""
+        return Report(stuck=self.stuck)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end it: aim lower, or begin anew if a column left out matters."""

@@ -46,7 +46,7 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import SEPARABLE, SMOOTH_LOSS, Budget, Need, Needs, Run, Target, Work
+from ..base import SEPARABLE, SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
 from ..paper.coordinate import CHUNK, Coordinates
 from ..paper.sampling import Sampler, Sweep
 from ..paper.sdca import DualAscent
@@ -176,7 +176,7 @@ class AcceleratedSDCA:
     def refresh(self) -> None:
         """Compute the rows anew from x and y."""
         p = self.problem
-        self._rows = p.samples.dot(p.signed(self._x)) + self.constants.kappa * p.n * self.y
+        self._rows = p.samples.adjoint(p.signed(self._x)) + self.constants.kappa * p.n * self.y
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,8 @@ class AcceleratedDualAscent:
         return AcceleratedRun(problem, iterate, self.restart, halves, target, rng)
 
 
-class AcceleratedRun:
+class AcceleratedRun(Run):
     """Passes of SDCA over the problems P_t, and looks at their gaps."""
-
-    side = "dual"
-    mu = math.nan
 
     def __init__(
         self,
@@ -256,7 +253,7 @@ class AcceleratedRun:
         """Compute the gap of P_t, and take the outer step if it is small enough."""
         it = self.iterate
         w = it.inner
-        z = self.problem.samples.tdot(w)
+        z = self.problem.samples.times(w)
         self._swept, self._known = False, Point(w=w, x=it.x, z=z, v=it.v)
         if it.gap(z) <= it.precision:
             it.step(w)
@@ -267,6 +264,11 @@ class AcceleratedRun:
         if self._known is not None:
             return self._known
         return Point(w=self.iterate.inner, x=self.iterate.x, v=self.iterate.v)
+
+    @property
+    def report(self) -> Report:
+        """How often it began anew."""
+        return Report("dual", restarts=self.restarts)
 
     def seen(self, certificate: Certificate) -> None:
         """Begin anew if the gap is far below xi_t; refresh the rows if they may have drifted."""

@@ -85,7 +85,7 @@ class SAGRun(StochasticRun):
         super().__init__(problem, iterate, "uniform", rng)
         self._first = w, b
         self._warm = bool(w.any())
-        z = problem.samples.tdot(w) + b if self._warm else np.full(problem.n_samples, b)
+        z = problem.samples.times(w) + b if self._warm else np.full(problem.n_samples, b)
         self._most = DIVERGED * problem.primal_from(w, z)
         if problem.interval.a.any():
             self.notes.append("an L1 term: the step is that of SAGA")

@@ -18,7 +18,7 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.stochastic import Memory, Rule, run_stochastic
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Need, Work
+from ..base import Budget, Need, Report, Run, Work
 from ..paper.coordinate import CHUNK
 from ..paper.sampling import Sampler, Sweep
 from ..plan import costs
@@ -39,7 +39,7 @@ def first_point(problem: ERM, at: Start) -> tuple[Vector, float]:
         w = problem.omega(at.x)
     if not problem.intercept:
         return w, 0.0
-    z = problem.samples.tdot(w) if w.any() else np.zeros(problem.n_samples)
+    z = problem.samples.times(w) if w.any() else np.zeros(problem.n_samples)
     return w, float(problem.best_shift(z) if at.b is None else at.b)
 
 
@@ -131,7 +131,7 @@ class Stochastic:
     def snapshot(self) -> tuple[Vector, Vector, Vector]:
         """Write the table and G at the present w, one pass; returns z = X w + b, x and A x."""
         p = self.problem
-        z = p.samples.tdot(self.w) + self.b
+        z = p.samples.times(self.w) + self.b
         x = p.loss.dual_of(z, p.y, p.weights)
         self._table[:] = -p.signed(x)
         self._memory.seen = p.n
@@ -142,7 +142,7 @@ class Stochastic:
         """Compute G anew from the table."""
         self._memory.fold()
         known = np.nan_to_num(self._table)
-        self._cells[:, 2] = self.problem.samples.dot(known)
+        self._cells[:, 2] = self.problem.samples.adjoint(known)
         self._memory.b_slope = self._c * float(np.sum(known))
 
     def back_to(self, w: Vector, b: float, least: float) -> None:
@@ -157,11 +157,8 @@ class Stochastic:
         memory.L = memory.least = max(least, memory.least)
 
 
-class StochasticRun:
+class StochasticRun(Run):
     """Passes of such a method, with a look after every few."""
-
-    side = "primal"
-    mu = math.nan
 
     def __init__(
         self, problem: ERM, iterate: Stochastic, sampling: str, rng: np.random.Generator
@@ -199,6 +196,11 @@ class StochasticRun:
     def point(self) -> Point:
         """The present answer."""
         return Point(w=self.iterate.w, b=self.iterate.b)
+
+    @property
+    def report(self) -> Report:
+        """How often it began anew, and why."""
+        return Report(restarts=self.restarts, notes=self.notes)
 
     def seen(self, certificate: Certificate) -> None:
         """Compute G anew if it may have drifted."""

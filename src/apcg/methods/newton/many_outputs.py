@@ -23,10 +23,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
-from ...certify.points import Certificate, Point
+from ...certify.points import Point
 from ...losses.outputs import SOFTMAX, Columns
 from ...problems.outputs import Outputs
-from ..base import Budget, Work
+from ..base import Budget, Report, Run, Work
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,8 @@ def sweep_cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> fl
     return numbers + tuning.row * problem.n_samples + tuning.sweep
 
 
-class NewtonRun:
+class NewtonRun(Run):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
-
-    side = "primal"
-    restarts = 0
-    mu = math.nan
 
     def __init__(
         self, problem: Outputs, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
@@ -122,11 +118,11 @@ class NewtonRun:
 
     def _times(self, W: Matrix) -> Matrix:
         """X W"""
-        return np.asarray(self._X @ W if self._factors else self._map.tdot(W))
+        return np.asarray(self._X @ W if self._factors else self._map.times(W))
 
     def _adjoint(self, r: Matrix) -> Matrix:
         """X' r"""
-        return np.asarray(self._X.T @ r if self._factors else self._map.dot(r))
+        return np.asarray(self._X.T @ r if self._factors else self._map.adjoint(r))
 
     def _primal(self, W: Matrix, z: Matrix) -> float:
         p = self.problem
@@ -158,8 +154,8 @@ class NewtonRun:
         # where H is nearly singular, 1 is far too long
         size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
         step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
-        shortest = 1e-10 * step
-        while step > shortest:
+        shortest, value = 1e-10 * step, math.inf
+        while step > shortest:  # not if it is zero, or not a number
             W = self._W - step * against
             value = self._primal(W, self._z - step * dz)
             if value <= self._value + self._tuning.share * step * slope:
@@ -240,8 +236,10 @@ class NewtonRun:
             return Point(w=self._W[:-1].copy(), b=self._W[-1].copy(), z=self._z)
         return Point(w=self._W, z=self._z)
 
-    def seen(self, certificate: Certificate) -> None:
-        """Nothing is steered by looks."""
+    @property
+    def report(self) -> Report:
+        """Whether no step leads anywhere any more."""
+        return Report(stuck=self.stuck)
 
 
 def _factor(H: Matrix, ridge: Vector) -> tuple[Matrix, bool]:

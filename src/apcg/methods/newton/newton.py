@@ -31,7 +31,7 @@ from ..._kernels.data.matrix import inner
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ...problems.objective import At, Rows
-from ..base import QUADRATIC_PENALTY, SMOOTH_LOSS, Budget, Needs, Target, Work
+from ..base import QUADRATIC_PENALTY, SMOOTH_LOSS, Budget, Needs, Report, Run, Target, Work
 from .hessian import Hessian, NewtonTuning
 
 __all__ = ["Newton", "NewtonRun", "NewtonTuning"]
@@ -51,12 +51,10 @@ class Newton:
         return NewtonRun(problem, at, target, rng, self.tuning)
 
 
-class NewtonRun:
+class NewtonRun(Run):
     """Newton's method at work on all rows of a problem."""
 
-    side = "primal"
-    #: a start that is good enough is returned at once
-    knows_its_gap = True
+    report = Report(knows_its_gap=True)  # a start that is good enough is returned at once
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ class AFG:
     def __init__(self, problem: ERM, w0: Vector) -> None:
         self.problem = problem
         self.mu = problem.strong_convexity
-        start = Predicted(w0.copy(), problem.samples.tdot(w0))
+        start = Predicted(w0.copy(), problem.samples.times(w0))
         self.at, self._far = start, start
         # A lower bound of the Lipschitz constant of grad f: the line search doubles it as needed.
         squared = problem.weights * problem.samples.squared_norms()
@@ -89,7 +89,7 @@ class AFG:
         w, d = found.w, found.w.shape[0]
         if self.problem.d > d:
             w = np.concatenate([w, np.asarray(found.b)[None]])
-        gradient, _ = self._smooth(Predicted(w, self.problem.samples.tdot(w)))
+        gradient, _ = self._smooth(Predicted(w, self.problem.samples.times(w)))
         step = self._prox(w - gradient / self.L, 1 / self.L).w
         put = np.where(step == 0, 0.0, w)[:d]
         return Point(w=put, x=found.x, b=found.b)
@@ -102,7 +102,7 @@ class AFG:
         """grad f and f at y."""
         p = self.problem
         slopes = -p.signed(p.loss.dual_of(y.z, p.y, p.weights))
-        gradient = p.samples.dot(slopes) / p.n + p.alpha * p.g.b * y.w
+        gradient = p.samples.adjoint(slopes) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 
     def _value(self, y: Predicted) -> float:
@@ -112,7 +112,7 @@ class AFG:
     def _prox(self, v: Vector, step: float) -> Predicted:
         """The prox of Psi, which is lambda g without its square."""
         w = self.problem.g.prox_without_square(v, step * self.problem.alpha)
-        return Predicted(w, self.problem.samples.tdot(w))
+        return Predicted(w, self.problem.samples.times(w))
 
     def _accept(self, y: Predicted, new: Predicted, gradient: Vector, value: float) -> bool:
         move = new.w - y.w

@@ -113,7 +113,7 @@ class APCG:
         for k, (array, to) in enumerate(((u, np.zeros(v.size)), (v, values))):
             change[move] = (to - array)[move]
             array[move] = to[move]
-            np.asarray(self.state.pq)[:, k] += f.columns.dot(f.sign * change)
+            np.asarray(self.state.pq)[:, k] += f.columns.adjoint(f.sign * change)
 
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x^(k) less the shift of h), as accumulated in p and q."""

@@ -18,7 +18,7 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Point, Start
 from ...problems.composite import settle_zero_blocks
 from ...problems.erm import ERM
-from ..base import REFRESH, Budget, Target, Work
+from ..base import REFRESH, Budget, Report, Run, Target, Work
 from ..plan import costs
 from .proximal_intercept import ProximalIntercept
 from .sampling import Sampler, Sweep
@@ -123,7 +123,7 @@ def _first_b(problem: ERM, start: Vector, at: Start) -> float:
     if at.b is not None:
         return float(at.b)
     w = problem.omega(start) if problem.dual_form else start
-    return float(problem.best_shift(problem.samples.tdot(w)))
+    return float(problem.best_shift(problem.samples.times(w)))
 
 
 def _left_out(problem: ERM) -> Index:
@@ -133,10 +133,9 @@ def _left_out(problem: ERM) -> Index:
     return np.flatnonzero(problem.weights == 0)
 
 
-class CoordinateRun:
+class CoordinateRun(Run):
     """Sweeps of an iterate over the coordinates of a problem."""
 
-    restarts = 0
     #: Whether it uses looks between those of the user.
     steers = False
 
@@ -149,8 +148,7 @@ class CoordinateRun:
         rng: np.random.Generator,
     ) -> None:
         self.coordinates, self.iterate, self.target, self._rng = coordinates, iterate, target, rng
-        self.problem, self.side = coordinates.problem, coordinates.side
-        self._mu = mu
+        self.problem, self._mu = coordinates.problem, mu
         self._sampler = Sampler(rng, target.sampling)
         self._sweep = Sweep(coordinates.sampled)
         self._pieces = max(1, self.problem.samples.nnz // CHUNK)
@@ -158,9 +156,9 @@ class CoordinateRun:
         self.notes: list[str] = []
 
     @property
-    def mu(self) -> float:
+    def report(self) -> Report:
         """The mu that momentum goes by."""
-        return self._mu
+        return Report(self.coordinates.side, mu=self._mu, notes=self.notes)
 
     def advance(self, budget: Budget) -> Work:
         """Sweeps until the next look is due."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Work
+from ..base import Budget, Run, Work
 from .coordinate import with_zeros
 
 
@@ -37,12 +37,8 @@ class FullIterate(Protocol):
         """One step; returns the passes over the data that it took."""
 
 
-class FullRun:
+class FullRun(Run):
     """Steps of an iterate, with a look after every few."""
-
-    side = "primal"
-    restarts = 0
-    mu = float("nan")
 
     def __init__(
         self, problem: ERM, iterate: FullIterate, every: int, rng: np.random.Generator
@@ -67,9 +63,6 @@ class FullRun:
             return Point(w=at.w[:-1], b=last if self.problem.K > 1 else float(last), z=at.z)
         return Point(w=at.w, z=at.z)
 
-    def seen(self, certificate: Certificate) -> None:
-        """Nothing is steered by looks."""
-
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
         if not self.problem.dual_form and self.problem.separable and self.problem.K == 1:
@@ -86,6 +79,6 @@ def start_vector(problem: ERM, at: Start) -> Vector:
         if not problem.g.contains(start):
             raise ValueError("x0 must be within the bounds of the penalty.")
     if problem.intercept:
-        b = problem.best_shift(problem.samples.tdot(start)) if at.b is None else at.b
+        b = problem.best_shift(problem.samples.times(start)) if at.b is None else at.b
         start = np.concatenate([start, np.asarray(b)[None]])
     return start

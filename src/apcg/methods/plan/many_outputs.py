@@ -20,6 +20,7 @@ from ..base import (
     Budget,
     Need,
     Needs,
+    Report,
     Run,
     Target,
     Work,
@@ -146,7 +147,7 @@ class BlockAuto:
             (OutputsAFG(), not swept, "no sweep over blocks knows this loss with this penalty"),
         ):
             if fits and unmet(method, problem) is None:
-                return _named(method.start(problem, at, target, rng), method.name, why)
+                return Named(method.start(problem, at, target, rng), method.name, why)
         p = _start(problem, at)
         small = "newton" not in self.without and newton.applies(p)
         ended_so = at.side == "primal" and at.w is not None
@@ -156,7 +157,7 @@ class BlockAuto:
 
         why = f"sweeps over blocks of {p.K} outputs"
         if not small:
-            return _named(sweeps(at), "dual", why)
+            return Named(sweeps(at), "dual", why)
         if ended_so or newton.at_once(p):
             w = np.zeros((p.d, p.K)) if at.w is None else at.w
             first = newton.NewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
@@ -175,13 +176,22 @@ def _makes_zeros(problem: ERM) -> bool:
     return soft is not None and problem.loss.gamma > 0 and soft[0] >= soft[1]
 
 
-def _named(run: Run, name: str, why: str) -> Run:
-    """The run, which says what it is."""
-    vars(run).update(at_work=name, notes=[f"{name}: {why}"])
-    return run
+class Named(Run):
+    """A run, and why it was chosen."""
+
+    def __init__(self, run: Run, name: str, why: str) -> None:
+        self._run, self._name, self._note = run, name, f"{name}: {why}"
+        self.advance, self.point, self.seen = run.advance, run.point, run.seen  # type: ignore[method-assign]
+        self.finish, self.resume = run.finish, run.resume  # type: ignore[method-assign]
+
+    @property
+    def report(self) -> Report:
+        """That of the run, with its name and the reason."""
+        said = self._run.report
+        return replace(said, at_work=self._name, notes=[self._note, *said.notes])
 
 
-class BlockPlan:
+class BlockPlan(Run):
     """Sweeps over blocks, until Newton's method would take less time than what is left of them.
 
     Where that gets no further, `sweeps` go on from its answer.
@@ -212,24 +222,11 @@ class BlockPlan:
             run.notes = self.notes
 
     @property
-    def side(self) -> str:
-        """What the method at work is at work on."""
-        return self._run.side
-
-    @property
-    def mu(self) -> float:
-        """mu-hat; 1 for a method without momentum."""
-        return 1.0 if math.isnan(self._run.mu) else self._run.mu
-
-    @property
-    def restarts(self) -> int:
-        """How often the method at work dropped its momentum."""
-        return self._run.restarts
-
-    @property
-    def stuck(self) -> bool:
-        """Whether Newton's method gets no further."""
-        return bool(getattr(self._run, "stuck", False))
+    def report(self) -> Report:
+        """That of the method at work, with mu = 1 if it has no momentum, and what was chosen."""
+        said = self._run.report
+        mu = 1.0 if math.isnan(said.mu) else said.mu
+        return replace(said, at_work=self.at_work, mu=mu, notes=self.notes)
 
     def advance(self, budget: Budget) -> Work:
         """Go on with the method at work; the estimate of the gap is watched between stretches."""
@@ -241,9 +238,10 @@ class BlockPlan:
             if isinstance(self._run, newton.NewtonRun) and self._run.stuck:
                 self._go_back(self._run)
                 return Work(spent)
-            if not isinstance(self._run, BlockRun) or self._run.looks:
+            estimate = self._run.report.estimate
+            if estimate is None:
                 return Work(spent)
-            if self._leaves():
+            if self._leaves(estimate):
                 found = self._run.point()
                 assert found.x is not None
                 w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
@@ -261,10 +259,9 @@ class BlockPlan:
             sweeps = self._sweeps(Start(found.x, found.w, found.b))
             self._take(sweeps, "newton -> {}: it got no further")
 
-    def _leaves(self) -> bool:
+    def _leaves(self, gap: float) -> bool:
         """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
-        assert isinstance(self._run, BlockRun)
-        t, gap = newton.TUNING, self._run.estimate
+        t = newton.TUNING
         early = self._passes * self._sweep < t.earliest * self._cost
         if self._failed or early or not 0 < gap < math.inf:
             return False

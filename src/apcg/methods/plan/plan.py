@@ -27,7 +27,7 @@ import numpy as np
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Method, Need, Needs, Run, Target, Work, check_dual_start, unmet
+from ..base import Budget, Method, Need, Needs, Report, Run, Target, Work, check_dual_start, unmet
 from ..dual import one_output_setup
 from ..dual.one_output import Lean
 from ..interior.interior import Interior, InteriorRun
@@ -52,6 +52,9 @@ IDEAS = (
     "working_set",
     *dict.fromkeys((*one_output_setup.PARTS, *adaptive.IDEAS)),
 )
+
+#: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
+LOST = 1e16
 
 SOLVABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
@@ -182,7 +185,7 @@ class Auto:
         )
 
 
-class PlanRun:
+class PlanRun(Run):
     """The method at work, what is known of it, and what may replace it."""
 
     def __init__(
@@ -203,35 +206,15 @@ class PlanRun:
         #: What was chosen and why, in words.
         self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows, self._came_back = 0, False, False
-        #: Whether nothing is left to try.
-        self.stuck = False
+        self._stuck = False  # nothing is left to try
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
 
     @property
-    def at_last(self) -> Run:
-        """The run of the method at work."""
-        return self._run
-
-    @property
-    def side(self) -> str:
-        """What the method at work is at work on: "dual" or "primal"."""
-        return str(getattr(self._run, "side", "primal"))
-
-    @property
-    def knows_its_gap(self) -> bool:
-        """Whether the method at work looks at its start itself."""
-        return bool(getattr(self._run, "knows_its_gap", False))
-
-    @property
-    def mu(self) -> float:
-        """mu-hat; 1 for a method without momentum of that kind."""
-        mu = float(getattr(self._run, "mu", 1.0))
-        return mu if math.isfinite(mu) else 1.0
-
-    @property
-    def restarts(self) -> int:
-        """How often the method at work dropped its momentum."""
-        return int(getattr(self._run, "restarts", 0))
+    def report(self) -> Report:
+        """That of the method at work, with mu = 1 if it has no momentum, and what was chosen."""
+        said = self._run.report
+        mu = said.mu if math.isfinite(said.mu) else 1.0
+        return replace(said, at_work=self.at_work, mu=mu, stuck=self._stuck, notes=self.notes)
 
     def advance(self, budget: Budget) -> Work:
         """Go on with the method at work.
@@ -243,13 +226,13 @@ class PlanRun:
         while True:
             stretch = budget.passes - spent
             sweeps = None
-            if hasattr(type(self._run), "estimate"):  # asking the run would compute it
+            if self._run.report.estimates:
                 stretch = min(stretch, max(2, self._passes // 4))
                 sweeps = 8  # of few rows a pass is many sweeps
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
             spent += work.passes
             self._passes += work.passes
-            estimate = getattr(self._run, "estimate", None)
+            estimate = self._run.report.estimate
             if estimate is None or spent >= budget.passes or budget.expired:
                 return Work(spent)
             if self._leaves(estimate):
@@ -262,7 +245,8 @@ class PlanRun:
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
-        stuck = bool(getattr(self._run, "stuck", False))
+        said = self._run.report
+        stuck = said.stuck
         again = self._on_kept_rows and self._came_back
         if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
             self._on_kept_rows = False
@@ -274,12 +258,13 @@ class PlanRun:
             self._came_back = self._on_kept_rows
             self._on_kept_rows = False
             b = certificate.b if self.problem.intercept else None
-            at = Start(x=certificate.x, w=certificate.w, b=b)
-            reason = getattr(self._run, "why", "") or "it got stuck"
+            lost = not certificate.gap <= LOST * abs(certificate.primal)
+            at = Start(b=b) if lost else Start(x=certificate.x, w=certificate.w, b=b)
+            reason = said.why or "it got stuck"
             why = reason if stuck else "samples that were left out matter after all"
             general = self._fallback(stuck)
             if general is None:
-                self.stuck = True
+                self._stuck = True
                 return
             run = general.start(self.problem, at, self.target, self._rng)
             self._change(general.name, run, why)
@@ -302,23 +287,23 @@ class PlanRun:
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""
-        if self._watch is None or self.side != "dual":
+        said = self._run.report
+        if self._watch is None or said.side != "dual":
             return False
-        keep, spent = (getattr(self._run, name, None) for name in ("keep", "spent"))
-        if spent is not None:
-            spent += self._spent
-        return self._watch.leave(self._passes, gap, keep, spent)
+        spent = None if said.spent is None else self._spent + said.spent
+        return self._watch.leave(self._passes, gap, said.rows_left, spent)
 
     def _replace(self, found: Point | Certificate) -> None:
         """Go on with the interior point method on the rows kept, or with Newton's."""
         assert self._watch is not None
-        self._spent += getattr(self._run, "spent", 0.0)
+        said = self._run.report
+        self._spent += said.spent or 0.0
         if self._watch.smooths:
             run: Run = Smoothing().start(self.problem, Start(), self.target, self._rng)
             self._change("smoothing", run, self._watch.why)
             return
         if self._watch.interior:
-            keep = getattr(self._run, "keep", None)
+            keep = said.rows_left
             self._on_kept_rows = keep is not None and keep.size < self.problem.n
             run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
             self._change("interior", run, self._watch.why)
@@ -347,6 +332,8 @@ class PlanRun:
             run = self._newton(certificate.w, certificate.b)
             run.advance(Budget(1))
             return run.point().bare()
-        finish = getattr(self._run, "finish", None)
-        point: Point | None = None if finish is None else finish(certificate, converged)
-        return point
+        return self._run.finish(certificate, converged)
+
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> Run | None:
+        """The method at work alone goes on: the next plan chooses anew."""
+        return self._run.resume(problem, target, w)

@@ -10,8 +10,8 @@ their certificates is that of the whole.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import Columns
 from ...problems.erm import ERM
 from ...problems.outputs import Outputs, apart
-from ..base import Budget, Need, Needs, Run, Target, Work, unmet
+from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
+
+#: An x that is not feasible is scaled to be so with this to spare, so many times at most.
+SLACK, TRIALS = 1e-15, 8
 
 
 def _falls_apart(problem: ERM) -> bool:
@@ -54,13 +57,13 @@ class OneByOne:
         return OneByOneRun(problem, at, target, rng)
 
 
-class OneByOneRun:
+class OneByOneRun(Run):
     """The runs of all outputs."""
 
     def __init__(
         self, problem: Outputs, at: Start, target: Target, rng: np.random.Generator
     ) -> None:
-        self.parts, self.tol = apart(problem), target.tol
+        self.problem, self.parts, self.tol = problem, apart(problem), target.tol
         self.starts = [_column(at, k) for k in range(problem.K)]
         self.runs: list[Run] = [
             Auto().start(part, start, target, rng)
@@ -69,24 +72,15 @@ class OneByOneRun:
         self.found: list[Certificate | None] = [None] * problem.K
 
     @property
-    def side(self) -> str:
-        """What the methods at work are at work on: the same, as the outputs differ in y only."""
-        return str(getattr(self.runs[0], "side", "primal"))
+    def report(self) -> Report:
+        """The least mu-hat; the side is the same for all, as the outputs differ in y only.
 
-    @property
-    def mu(self) -> float:
-        """The least mu-hat of all."""
-        return min(float(getattr(run, "mu", 1.0)) for run in self.runs)
-
-    @property
-    def at_work(self) -> str:
-        """The method of the last output that is not done, by name."""
-        return str(getattr(self.runs[self._open[-1] if self._open else -1], "at_work", "auto"))
-
-    @property
-    def stuck(self) -> bool:
-        """Whether no output that is not done gets any further."""
-        return bool(self._open) and all(getattr(self.runs[k], "stuck", False) for k in self._open)
+        It is stuck if no output that is not done gets any further.
+        """
+        said = [run.report for run in self.runs]
+        stuck = bool(self._open) and all(said[k].stuck for k in self._open)
+        at_work = said[self._open[-1] if self._open else -1].at_work
+        return Report(said[0].side, at_work, min(r.mu for r in said), stuck=stuck)
 
     @property
     def _open(self) -> list[int]:
@@ -111,7 +105,7 @@ class OneByOneRun:
             _begun(part, start) if c is None else c
             for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
         ]
-        return Certificate(
+        made = Certificate(
             w=_side_by_side([c.w for c in found]),
             x=_side_by_side([c.x for c in found]),
             b=np.array([c.b for c in found]),
@@ -120,17 +114,32 @@ class OneByOneRun:
             dual=math.fsum(c.dual for c in found),
             exact=all(c.exact for c in found),
         )
+        return self._feasible(made) if made.exact else made
 
-    def seen(self, certificate: Certificate) -> None:
-        """Each output was told of its own."""
+    def _feasible(self, made: Certificate) -> Certificate:
+        """The same, with an x that is feasible by the sums of all outputs together too.
+
+        They are rounded otherwise than those of one output: where |v_j| is at its bound in one of
+        them, it may be beyond it in the other.
+        """
+        p, scaled = self.problem, made
+        for _ in range(TRIALS):
+            v = p.v_of(scaled.x)
+            over = np.array([part.g.excess(v[:, k]) for k, part in enumerate(self.parts)])
+            if not np.any(over > 1):
+                break
+            x = scaled.x / np.maximum(over * (1 + SLACK), 1.0)
+            scaled = replace(made, x=x, dual=p.dual_from(x, p.v_of(x)))
+        else:
+            return replace(made, exact=False)
+        return scaled
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What the runs have to add to their answers."""
         columns, new = list(certificate.w.T), False
         for k, (run, found) in enumerate(zip(self.runs, self.found, strict=True)):
-            finish: Any = getattr(run, "finish", None)
-            point = finish(found, converged) if finish is not None and found is not None else None
-            if point is not None:
+            point = None if found is None else run.finish(found, converged)
+            if point is not None and point.w is not None:
                 columns[k], new = point.w, True
         return Point(_side_by_side(columns), None, certificate.b) if new else None
 

@@ -29,7 +29,7 @@ from ...certify.certificate import certify_enough
 from ...certify.points import Certificate, Point, Start
 from ...data import Dense
 from ...problems.erm import ERM
-from ..base import Budget, Method, Need, Needs, Run, Target, Work
+from ..base import Budget, Method, Need, Needs, Report, Run, Target, Work
 from ..dual.one_output import L2_PENALTY
 
 DENSE = Need(
@@ -76,13 +76,11 @@ class Basis:
         """w = X'c with c on as many rows as L has columns, and X w = L v."""
         c = np.zeros(len(self._X))
         c[self._first] = solve_triangular(self._lower, v, trans="T", lower=True)
-        return np.asarray(Dense(self._X).dot(c))
+        return np.asarray(Dense(self._X).adjoint(c))
 
 
-class SpanRun:
+class SpanRun(Run):
     """A method at work on L, in the place of X."""
-
-    side = "dual"
 
     def __init__(
         self,
@@ -105,14 +103,19 @@ class SpanRun:
         self._cost, self._counted = problem.n_samples / 4, 0
         most = math.ceil(target.max_passes / max(self._pass, 1e-9))
         self._run: Run = solver.start(self._small, start, replace(target, max_passes=most), rng)
-        self.stuck = self._small.d == 0
+        self._stuck = self._small.d == 0
         self._passed = self._failed = False
+
+    @property
+    def report(self) -> Report:
+        """Whether it gets no further: the method within does not, or K lacks digits."""
+        return Report("dual", stuck=self._stuck)
 
     def advance(self, budget: Budget) -> Work:
         """Solve the small problem until its gap passes."""
         most = self._cost + budget.passes
         self._passed = False
-        while not (self.stuck or self._passed or budget.expired) and self._cost < most:
+        while not (self._stuck or self._passed or budget.expired) and self._cost < most:
             passes = max(1, math.ceil((most - self._cost) / self._pass))
             work = self._run.advance(replace(budget, passes=passes, fixed=False))
             self._cost += max(work.passes, 1) * self._pass
@@ -120,7 +123,7 @@ class SpanRun:
             self._passed = found.relative <= self._aim
             if not self._passed:
                 self._run.seen(found)
-                self.stuck = bool(getattr(self._run, "stuck", False))
+                self._stuck = self._run.report.stuck
         passes = math.ceil(self._cost) - self._counted
         self._counted += passes
         return Work(passes)
@@ -135,7 +138,7 @@ class SpanRun:
         if found.w is None:
             return Point(x=found.x, b=found.b)
         if found.x is None and not self._failed:
-            z = small.samples.tdot(found.w) + found.b
+            z = small.samples.times(found.w) + found.b
             return Point(x=small.loss.dual_of(z, small.y, small.weights), b=found.b)
         return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
 
@@ -144,5 +147,5 @@ class SpanRun:
         if self._passed:
             self._failed = True
             self._patience -= 1
-            self.stuck = self._patience < 0
+            self._stuck = self._patience < 0
             self._aim *= 0.1

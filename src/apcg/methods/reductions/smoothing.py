@@ -31,7 +31,7 @@ from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
 from ...losses.base import Loss
 from ...problems.erm import ERM
-from ..base import QUADRATIC_PENALTY, Budget, Needs, Target, Work
+from ..base import QUADRATIC_PENALTY, Budget, Needs, Report, Run, Target, Work
 from ..interior.interior import PIECEWISE_LINEAR, InteriorRun
 from ..newton.newton import Newton, NewtonRun
 
@@ -83,10 +83,8 @@ class Smoothing:
         return SmoothingRun(problem, at, target, rng, self.tuning)
 
 
-class SmoothingRun:
+class SmoothingRun(Run):
     """The stages: Newton's method at each gamma, then the interior point method."""
-
-    side = "primal"
 
     def __init__(
         self,
@@ -110,9 +108,9 @@ class SmoothingRun:
         self._stage(Start(w=at.w, b=at.b))
 
     @property
-    def stuck(self) -> bool:
+    def report(self) -> Report:
         """Whether no step leads anywhere any more."""
-        return self._interior is not None and self._interior.stuck
+        return Report(stuck=self._interior is not None and self._interior.report.stuck)
 
     def _stage(self, at: Start) -> None:
         """The next gamma."""
@@ -133,7 +131,7 @@ class SmoothingRun:
             return self._interior.point()
         p, found = self._smooth, self._newton.point()
         assert found.w is not None
-        z = p.samples.tdot(found.w) + found.b
+        z = p.samples.times(found.w) + found.b
         return Point(w=found.w, x=p.loss.dual_of(z, p.y, p.weights), b=found.b)
 
     def seen(self, certificate: Certificate) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...certify.certificate import Certificate
+from ...certify.certificate import Certificate, certify_enough
 from ...certify.points import Start
 from ...certify.result import Solution, Status, Trace
 from ...penalties.interval import Interval
@@ -133,7 +133,7 @@ def sweep(
     run.impatient = True
     passes = run.advance(Budget(max_passes, False, None)).passes
     x, b = setup.x(run.sweeps.blocks), run.sweeps.b
-    found = certify(problems, setup, x, b) if run.looks else []
+    found = certify(problems, setup, x, b) if run.report.estimate is None else []
     starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
     return Together(starts, found, passes, time.perf_counter() - began)
 
@@ -147,7 +147,7 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     else:
         v = joint.v_of(x)
         w = joint.g.conjugate_gradient(v)
-        z = joint.samples.tdot(w)
+        z = joint.samples.times(w)
     z = _columns(z)
     w, found = _columns(w), []
     each = _columns(x)
@@ -159,7 +159,8 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     v = _columns(v)
     for k, p in enumerate(problems):
         P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])
-        found.append(Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True))
+        made = Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True)
+        found.append(certify_enough(p, made, 0.0))
     return found
 
 

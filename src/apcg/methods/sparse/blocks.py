@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.sparse import columns
-from ...data.linear_map import Sparse
+from ...data import Sparse
 from ...problems.erm import ERM
 from ...problems.objective import Rows
 
@@ -146,7 +146,8 @@ class Picked(Growing):
         super().__init__(problem, W)
         assert isinstance(problem.samples, Sparse)
         self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
-        self._packed = self._samples.wide  # so that products with few columns are by these
+        # so that products with few columns are by these
+        self._packed = self._samples.columns(np.float64)
 
     def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         G, mean = self.rows(0, bend), None

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...certify.points import Start
-from ...data.linear_map import Sparse
+from ...data import Sparse
 from ...problems.erm import ERM
 from ..base import SEPARABLE, SMOOTH_LOSS, Needs, Target
 from .columns.columns import ColumnsRun
@@ -48,10 +48,8 @@ class WorkingSet:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
-        run = at.run
-        if isinstance(run, SparseRun) and run.goes_on(problem, at.w):
-            run = run.turn(problem, target)
-        else:
+        run = at.run.resume(problem, target) if at.run else None
+        if not isinstance(run, SparseRun):
             run = self._run(problem, at, target, rng)
         run.alone, run.most = self.alone, self.most
         return run

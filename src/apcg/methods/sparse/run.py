@@ -12,7 +12,7 @@ from ..._kernels.data.matrix import inner
 from ...certify.certificate import certify_given
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Target, Work
+from ..base import Budget, Report, Run, Target, Work
 from .losses_at import Losses, Seen
 from .penalty import ScaledPenalty
 from .tuning import SetTuning
@@ -27,7 +27,7 @@ STALL = 1e-9
 NEAR = 1e-10
 
 
-class SparseRun:
+class SparseRun(Run):
     """The method at work. A subclass says what a round is.
 
     w, b, seen   the point, with its predictions, losses, slopes and curvatures
@@ -36,8 +36,6 @@ class SparseRun:
     floor        the least curvature of a row that a model has, as part of the most
     """
 
-    side = "primal"
-    knows_its_gap = True
     #: whether no other method is there to go on where this one gets no further
     alone = True
     #: after so many passes another one is predicted to be faster
@@ -98,6 +96,10 @@ class SparseRun:
         self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
         return self
 
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> SparseRun | None:
+        """The run that goes on with another alpha, if this one can; from w, if that is given."""
+        return self.turn(problem, target) if self.goes_on(problem, w) else None
+
     def _penalise(self, problem: ERM) -> None:
         self.penalty = ScaledPenalty.of(problem)
 
@@ -150,6 +152,11 @@ class SparseRun:
         z = self.at.z if self._fresh and not self.problem.intercept else None
         return certify_given(self.problem, Point(self.w.copy(), x, self.b, z, v))
 
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck, and why."""
+        return Report(stuck=self.stuck, why=self.why, knows_its_gap=True)
+
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: compute anew what the run keeps."""
         if self.seen_at is not None:
@@ -191,6 +198,12 @@ class SparseRun:
 
     def fallen(self, theta: float) -> float:
         """The theta of the next stage: 1 also where only rounding is above it."""
+        if not math.isfinite(theta):
+            raise ValueError(
+                "the slopes of the loss at w = 0 overflow, or are too large beside the penalty "
+                f"(alpha = {self.problem.alpha:g}). Scale X or y (to a standard deviation of 1, "
+                "say), or take a larger alpha."
+            )
         theta /= self.falls
         return theta if theta > 1 + 1e-9 else 1.0
 
@@ -203,7 +216,7 @@ class SparseRun:
     def predict(self) -> Vector:
         """X w + b"""
         self.cost += 0.5
-        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
+        return np.asarray(self.problem.samples.times(self.w) + self.b)
 
     def arrive(self, z: Vector) -> None:
         """To predictions z: the losses there, at the best b, and minus their gradient."""
@@ -237,7 +250,7 @@ class SparseRun:
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
-        self.slope = -self.problem.samples.dot(self.at.slope)
+        self.slope = -self.problem.samples.adjoint(self.at.slope)
         self.cost += 0.5
 
     def descend_scaled(self, most: float) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from ...._base.validation import choice
 from ....certify.points import Certificate, Start
 from ....problems.erm import ERM
-from ...base import SEPARABLE, SMOOTH_FORM, Needs, Target
+from ...base import SEPARABLE, SMOOTH_FORM, Needs, Report, Target
 from ..coordinate import CoordinateRun, Coordinates
 from ..sampling import Sweep
 from .iterate import Adaptive
@@ -84,14 +84,10 @@ class AdaptiveRun(CoordinateRun):
         self._kept = coordinates.sampled
 
     @property
-    def mu(self) -> float:
-        """mu-hat"""
-        return self._adaptive.mu
-
-    @property
-    def restarts(self) -> int:  # type: ignore[override]
-        """How often F rose and the momentum was dropped."""
-        return self._adaptive.restarts
+    def report(self) -> Report:
+        """mu-hat, and how often F rose and the momentum was dropped."""
+        it = self._adaptive
+        return Report(self.coordinates.side, mu=it.mu, restarts=it.restarts)
 
     def sweep(self) -> Sweep:
         """Update the sampled set and the visit counts before a pass."""

@@ -54,7 +54,7 @@ def place_if_lower(method: Adaptive, resting: Mask, values: Vector, tuning: Sett
         if (count := int(np.count_nonzero(there))) == tried:
             continue
         tried = count
-        change = f.columns.dot(f.sign * np.where(there, values - x, 0.0))
+        change = f.columns.adjoint(f.sign * np.where(there, values - x, 0.0))
         value = problem.value_from(np.where(there, values, x), rows + change)
         if value < best:
             best, chosen = value, there

@@ -74,7 +74,7 @@ class ColumnsRun(FreshRun):
 
     def _anew(self) -> None:
         super()._anew()
-        self.slope = -self._samples.dot(self.at.slope)
+        self.slope = -self._samples.adjoint(self.at.slope)
 
     def widen(self) -> None:
         super().widen()

@@ -140,7 +140,7 @@ class FreshRun(PackedRun):
             first_sweeps.fill(self.at.slope, bend, rows)
             total = float(bend.sum()) if self.problem.intercept else 0.0
             end, shift = first_sweeps.steps(
-                packed.entries, packed.wide, packed.start, W, packed.squares, far, *on.parts,
+                packed.entries, packed.double, packed.start, W, packed.squares, far, *on.parts,
                 total, 0.0, self.tuning.fresh_move * n, at, v, met, self.slope, rows,
             )  # fmt: skip
             if met[at:end].any():

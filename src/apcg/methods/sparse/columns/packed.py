@@ -57,7 +57,7 @@ class PackedRun(SparseRun):
 
     @property
     def _packed(self) -> Packed:
-        packed: Packed = self._samples.narrow if self.narrow else self._samples.wide
+        packed: Packed = self._samples.columns(np.float32 if self.narrow else np.float64)
         return packed
 
     @property

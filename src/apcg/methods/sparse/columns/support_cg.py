@@ -44,7 +44,7 @@ class ColumnModel:
         e: Vector = _NONE,
     ) -> None:
         self._set = columns.Set(
-            packed.entries, packed.wide, packed.start, ids, squares, mean, e, r.size
+            packed.entries, packed.double, packed.start, ids, squares, mean, e, r.size
         )
         self.v, self.r, self._e = v, r, e
         self._penalty, self._squares = penalty, squares

@@ -18,7 +18,7 @@ from scipy.linalg import blas, lapack
 
 from ...._base.validation import Index, Vector
 from ...._kernels.sparse import support_rows
-from ....data.linear_map import Sparse
+from ....data import Sparse
 from ..tuning import SetTuning
 
 Apply = Callable[[Vector], Vector]
@@ -47,7 +47,7 @@ class Support:
     """
 
     def __init__(self, samples: Sparse, ids: Index, *, in_order: bool = False) -> None:
-        columns = samples.narrow
+        columns = samples.columns(np.float32)
         lengths = columns.start[ids + 1] - columns.start[ids]
         ids = ids if in_order else ids[np.argsort(-lengths, kind="stable")]
         self.ids, self.size, entries = ids, ids.size, int(lengths.sum())
@@ -254,14 +254,14 @@ class Faces:
         gram, most = rows.gram(bend, self._tuning.factor_rows)
         if self._intercept:
             bends, out = np.broadcast_to(bend, n).copy(), np.empty(self._samples.n_rows)
-            self._samples.narrow.products(bends, out, ids)
+            self._samples.columns(np.float32).products(bends, out, ids)
             mean = out[ids] / (rows.largest * math.sqrt(float(bends.sum()) * most))
         b = (b[ids] if b.size > 1 else b) / (rows.largest**2 * most)
         found = Factor(ids, gram, b, mean)
         return found if found.made else None
 
     def _lengths(self, ids: Index) -> Index:
-        start = self._samples.narrow.start
+        start = self._samples.columns(np.float32).start
         return np.asarray(start[ids + 1] - start[ids])
 
     def _pays(self, size: int, nnz: float, digits: float) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ....certify.points import Start
-from ....data.linear_map import Dense, Sparse, Stored
+from ....data import Dense, Sparse, Stored
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..blocks import All, Copied

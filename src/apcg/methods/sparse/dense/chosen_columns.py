@@ -118,7 +118,7 @@ class WideRun(DenseRun):
     def predict(self) -> Vector:
         if self.block is not None:  # it has the support
             return np.asarray(self.block.times(self.w[self.block.W]) + self.b)
-        return np.asarray(self.problem.samples.tdot(self.w) + self.b)
+        return np.asarray(self.problem.samples.times(self.w) + self.b)
 
     def descend(self) -> None:
         """`slope` anew, of a dual point that is feasible if no column outside the set violates."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import columns_float32
-from ....data.linear_map import Dense
+from ....data import Dense
 from ....losses import Logistic, Squared
 from ....problems.erm import ERM
 from ..losses_at import Seen

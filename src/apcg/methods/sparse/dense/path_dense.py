@@ -23,7 +23,7 @@ import numpy as np
 
 from ...._base.validation import Index, Mask, Matrix, Vector
 from ...._kernels.sparse import lasso
-from ....data.linear_map import Dense
+from ....data import Dense
 from ....losses import Squared
 from ....problems.erm import ERM
 from ..penalty import ScaledPenalty

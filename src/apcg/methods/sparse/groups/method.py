@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ....certify.points import Start
-from ....data.linear_map import Dense, Sparse
+from ....data import Dense, Sparse
 from ....losses import Squared
 from ....losses.outputs import Columns
 from ....penalties.groups import GroupNorms
@@ -61,10 +61,8 @@ class GroupSet:
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> GroupRun:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
-        run = at.run
-        if isinstance(run, GroupRun) and run.goes_on(problem, at.w):
-            run.turn(problem, target)
-        else:
+        run = at.run.resume(problem, target) if at.run else None
+        if not isinstance(run, GroupRun):
             run = _run_for(problem, self.tuning)(problem, at, target, self.tuning)
         run.alone = self.alone
         return run

@@ -10,6 +10,7 @@ from scipy.linalg import blas, lapack
 
 from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import lasso, panels
+from ....penalties.groups import safe_norms
 from ....problems.erm import ERM
 from ...linalg.factor import Factor
 from ..tuning import SetTuning
@@ -61,10 +62,13 @@ class GroupPenalty:
 
     def norms(self, w: Matrix) -> Vector:
         """Of each group."""
+        return safe_norms(self._squares, w)
+
+    def _squares(self, w: Matrix) -> Vector:
         squares = np.einsum("jk,jk->j", w, w) if w.ndim == 2 else w * w
         if self.starts.size == squares.size + 1:  # groups of one row
-            return np.sqrt(squares)
-        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]))
+            return squares
+        return np.add.reduceat(squares, self.starts[:-1])
 
     def value(self, w: Matrix) -> float:
         """sum_q a_q |w_q|"""

@@ -22,7 +22,7 @@ import numpy as np
 from ...._base.validation import Index, Matrix, Vector
 from ....certify.certificate import certify_given
 from ....certify.points import Certificate, Point, Start
-from ....data.linear_map import Sparse
+from ....data import Sparse
 from ....problems.erm import ERM
 from ...base import Target
 from ..blocks import Copied, Sliced
@@ -96,7 +96,7 @@ class GroupRun(SparseRun):
 
     def predict(self) -> Vector:
         self.cost += 0.5
-        return np.asarray(self.problem.samples.tdot(self._own(self.w)) + self.b).reshape(-1)
+        return np.asarray(self.problem.samples.times(self._own(self.w)) + self.b).reshape(-1)
 
     def begin_at(self) -> Vector:
         return np.tile(np.atleast_1d(self.b), self.problem.n_samples).astype(np.float64)

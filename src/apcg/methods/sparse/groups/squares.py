@@ -17,7 +17,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ....certify.points import Certificate, Point, Start
-from ....data.linear_map import Dense, Sparse
+from ....data import Dense, Sparse
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..losses_at import Seen
@@ -71,12 +71,13 @@ class SquaresRun(GroupRun):
         self._Y = y
         if problem.intercept:  # the part of each row in a mean
             self._each = s / float(s.sum()) if s.size > 1 else np.full(n, 1 / n)
-            self._mean, self._centre = X.dot(self._each), self._each @ y
+            self._mean, self._centre = X.adjoint(self._each), self._each @ y
             self._Y = y - self._centre
         if s.size > 1:
             self._Y = self._Y * self._root[:, None]
         self._R = self._Y  # of w = 0
-        self._length = math.sqrt(float(X.squared_norms().sum()))
+        # not below this, in case that squares underflow; so in `_rounding`
+        self._length = max(math.sqrt(float(X.squared_norms().sum())), 1e-140)
         self._penalise(problem)
         starts = self.penalty.starts
         self._sizes = starts[1:] - starts[:-1]
@@ -175,7 +176,7 @@ class SquaresRun(GroupRun):
 
         Once here, and once more where a sum is taken again, or x balanced.
         """
-        return self._unit * math.sqrt(self._xx)
+        return self._unit * math.sqrt(max(self._xx, 1e-280))
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
         n, room = self.problem.n, self._rounding
@@ -206,6 +207,8 @@ class SquaresRun(GroupRun):
                 if p.imbalance(x) > 1:
                     return Point(w, x, float(b[0]) if self._K == 1 else b)
             b = float(b[0]) if self._K == 1 else b
+        if p.g.excess(self._own(self.slope) * (self._share / p.alpha)) > 1:
+            return Point(w, x, b)
         # x is feasible, so that g* is 0 as it is at v = 0
         dual = -p.conjugate_total(x) / p.n if self._K > 1 else p.dual_from(x, np.zeros_like(w))
         return Certificate(w, x, b, z, p.primal_from(w, z), dual, True)
@@ -232,6 +235,11 @@ class SquaresRun(GroupRun):
             2.0 * self._K * self.problem.d * self.problem.n_samples
         )
         new = made.weights.reshape(old.shape)
+        if not np.isfinite(new).all():  # squares overflow, or a Gram matrix underflows
+            self._set = None
+            self._look_again()
+            self.descend()
+            return False
         if not (old != new).any():
             return False
         self.w[self._places], self._z = new, None

@@ -56,7 +56,7 @@ class ClassColumnsRun(PackedRun, ClassRun):
         z, packed = np.repeat(self.b[:, None], self.problem.n_samples, axis=1), self._packed
         ids, classes = np.divmod(self.support, self.K)
         values = self.w[self.support]
-        kernels.add(packed.entries, packed.wide, packed.start, ids, classes, values, z)
+        kernels.add(packed.entries, packed.double, packed.start, ids, classes, values, z)
         return z.T.reshape(-1)
 
     def descend(self) -> None:
@@ -64,7 +64,7 @@ class ClassColumnsRun(PackedRun, ClassRun):
         self._pair, packed, d = None, self._packed, self.problem.d
         some = np.arange(d) if self.kept is None else self.kept
         kernels.slopes(
-            packed.entries, packed.wide, packed.start, some, -self.rows(self.at.slope),
+            packed.entries, packed.double, packed.start, some, -self.rows(self.at.slope),
             self._slopes, self.top,
         )  # fmt: skip
         self.cost += 0.5 * some.size / d

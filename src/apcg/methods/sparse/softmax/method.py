@@ -10,18 +10,18 @@ line.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ....certify.points import Start
-from ....data.linear_map import Sparse
+from ....certify.points import Certificate, Point, Start
+from ....data import Sparse
 from ....losses.outputs import SOFTMAX
 from ....penalties.groups import GroupNorms
 from ....penalties.interval import Interval
 from ....problems.erm import ERM
-from ...base import SMOOTH_LOSS, Budget, Need, Needs, Target, Work
+from ...base import SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
 from ..groups.method import OF_GROUPS, GroupSet
 from ..run import STALL
 from ..tuning import SetTuning
@@ -77,20 +77,17 @@ class ClassSet:
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
     ) -> ClassRun | ColumnsFirst:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
-        run: Any = at.run
-        if isinstance(run, ClassRun) and run.goes_on(problem, at.w):
-            run = run.turn(problem, target)
-        else:
+        run = at.run.resume(problem, target) if at.run else None
+        if not isinstance(run, ClassRun):
             sparse = isinstance(problem.samples, Sparse)
             many = sparse and problem.n_samples > self.tuning.few_rows
             kind = ClassColumnsRun if many else EntriesRun
             run = kind(problem, at, target, self.tuning)
-        assert isinstance(run, ClassRun)
         run.alone = self.alone
         return ColumnsFirst(run, target) if isinstance(run, ClassColumnsRun) else run
 
 
-class ColumnsFirst:
+class ColumnsFirst(Run):
     """Rounds on sparse columns; where these hardly get on, sets by their matrices.
 
     Columns that are nearly alike take conjugate gradients more iterations than they have.
@@ -107,6 +104,23 @@ class ColumnsFirst:
         if name == "at_last":  # in a copy that is being made
             raise AttributeError(name)
         return getattr(self.at_last, name)
+
+    @property
+    def report(self) -> Report:
+        """That of the run at work."""
+        return replace(self.at_last.report, notes=self.notes)
+
+    def point(self) -> Point | Certificate:
+        """The answer of the run at work."""
+        return self.at_last.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the run at work."""
+        self.at_last.seen(certificate)
+
+    def resume(self, problem: ERM, target: Target, w: Any = None) -> Run | None:
+        """The run at work goes on by itself."""
+        return self.at_last.resume(problem, target, w)
 
     def advance(self, budget: Budget) -> Work:
         """With the run at work, and with another one if it gets no further."""
@@ -136,10 +150,8 @@ class OutputsGroupSet(GroupSet):
         """As for one output; the softmax has a run of its own."""
         if not _softmax(problem):
             return super().start(problem, at, target, rng)
-        run: Any = at.run
-        if isinstance(run, RowsRun) and run.goes_on(problem, at.w):
-            run.turn(problem, target)
-        else:
+        run = at.run.resume(problem, target) if at.run else None
+        if not isinstance(run, RowsRun):
             run = RowsRun(problem, at, target, self.tuning)
         run.alone = self.alone
         return run

@@ -90,12 +90,12 @@ class ClassRun(SparseRun):
 
     def predict(self) -> Vector:
         self.cost += 0.5
-        z = self.problem.samples.tdot(self.rows(self.w)) + self.b
+        z = self.problem.samples.times(self.rows(self.w)) + self.b
         return np.ascontiguousarray(z).reshape(-1)
 
     def descend(self) -> None:
         self.slope = -np.ascontiguousarray(
-            self.problem.samples.dot(self.rows(self.at.slope))
+            self.problem.samples.adjoint(self.rows(self.at.slope))
         ).reshape(-1)
         self.cost += 0.5
 

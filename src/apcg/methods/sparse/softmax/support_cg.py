@@ -35,7 +35,7 @@ class EntryModel:
         inverse = np.where(each > 0, 1 / np.where(each > 0, each, 1.0), 0.0)
         self._rows = np.column_stack([np.zeros_like(each), inverse, floor * each])
         self._model = kernels.Model(
-            packed.entries, packed.wide, packed.start, self.ids, self.classes, self._state,
+            packed.entries, packed.double, packed.start, self.ids, self.classes, self._state,
             self._rows,
         )  # fmt: skip
         self.v, self.b = w.copy(), np.zeros(losses.K)
@@ -100,7 +100,7 @@ class EntryModel:
         packed, out = self._packed, np.empty(self._r.shape)
         out[:] = b[:, None]
         ids, classes = self.ids[S], self.classes[S]
-        kernels.add(packed.entries, packed.wide, packed.start, ids, classes, by, out)
+        kernels.add(packed.entries, packed.double, packed.start, ids, classes, by, out)
         return out
 
     def way(self) -> Matrix:

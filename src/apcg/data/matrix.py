@@ -21,7 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._base.validation import Index, Matrix, Vector, check_length, is_sparse
+from .._base.validation import Index, Vector, check_length, is_sparse
+from .._base.validation import Matrix as Table
 from .._kernels.data import matrix
 from . import many
 from .compact import Compact
@@ -38,7 +39,7 @@ _FEW = 16
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-class LinearMap(Protocol):
+class Matrix(Protocol):
     """A matrix A with n_rows rows, and one column for each coordinate.
 
     A vector x has one entry for each coordinate, r and `weight` of `squared_norms` one for each
@@ -78,25 +79,25 @@ class LinearMap(Protocol):
         """How many numbers are stored of each column; one if none, for a step costs something."""
 
     @property
-    def transposed(self) -> LinearMap:
+    def transposed(self) -> Matrix:
         """A by rows: a copy, made once for all who share this map."""
 
-    def dot(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         """A x; of an x with K columns, K columns"""
 
-    def tdot(self, r: Vector) -> Vector:
+    def times(self, r: Vector) -> Vector:
         """A' r; of an r with K columns, K columns"""
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:
         """|A_i|^2 for every i, with row j weighted by weight_j if given."""
 
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
+    def gram(self, weight: Vector) -> tuple[Table, float]:
         """sum_i weight_i A_i A_i', and the multiply-adds that it took."""
 
     def take(self, coordinates: Index) -> Any:
         """The columns of A with these numbers, as the rows of a float64 matrix."""
 
-    def chunks(self, n: int) -> Iterator[LinearMap]:
+    def chunks(self, n: int) -> Iterator[Matrix]:
         """A in slices of n consecutive coordinates (the last may have fewer), all of them views.
 
         A product with a slice reads only that part of the arrays, which may be mapped from a file.
@@ -137,7 +138,7 @@ class Stored(ABC):
     def arrays(self) -> Arrays:
         return self.data, self.indices, self.indptr
 
-    def dot(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         check_length(x, self.n_coordinates, "x", columns=True)
         if x.ndim == 2:
             return many.dot(self.arrays, x, self.n_rows)
@@ -145,7 +146,7 @@ class Stored(ABC):
         matrix.dot(*self.arrays, np.ascontiguousarray(x), out)
         return out
 
-    def tdot(self, r: Vector) -> Vector:
+    def times(self, r: Vector) -> Vector:
         check_length(r, self.n_rows, "r", columns=True)
         if r.ndim == 2:
             return many.tdot(self.arrays, r, self.n_coordinates)
@@ -188,15 +189,15 @@ class Stored(ABC):
     @property
     @abstractmethod
     def lengths(self) -> Vector:
-        """As in `LinearMap`."""
+        """As in `Matrix`."""
 
     @abstractmethod
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
-        """As in `LinearMap`."""
+    def gram(self, weight: Vector) -> tuple[Table, float]:
+        """As in `Matrix`."""
 
     @abstractmethod
     def chunks(self, n: int) -> Iterator[Stored]:
-        """As in `LinearMap`."""
+        """As in `Matrix`."""
 
     @abstractmethod
     def transpose(self) -> Stored:
@@ -223,6 +224,7 @@ class Sparse(Stored):
         norms: Vector | None = None,
     ) -> None:
         super().__init__((data, indices, indptr), indptr.size - 1, n_rows, norms)
+        self._columns: dict[type[np.floating[Any]], Packed] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sparse, (*self.arrays, self.n_rows, self._norms)  # without copies made of it
@@ -237,15 +239,11 @@ class Sparse(Stored):
         """The same, with features that one row has alone set apart."""
         return Compact.of(self.arrays, self.n_rows, alone=True)
 
-    @cached_property
-    def narrow(self) -> Packed:
-        """The rows of A in float32, packed: a copy, made once for all who share this map."""
-        return Packed.of(self.arrays, self.n_rows, wide=False)
-
-    @cached_property
-    def wide(self) -> Packed:
-        """The same in float64."""
-        return Packed.of(self.arrays, self.n_rows, wide=True)
+    def columns(self, dtype: type[np.floating[Any]]) -> Packed:
+        """X by columns, packed, in float32 or float64: a copy, made once for all who share it."""
+        if dtype not in self._columns:
+            self._columns[dtype] = Packed.of(self.arrays, self.n_rows, double=dtype is np.float64)
+        return self._columns[dtype]
 
     @cached_property
     def stored(self) -> Any:
@@ -255,16 +253,17 @@ class Sparse(Stored):
         made.data, made.indices, made.indptr = self.arrays
         return made
 
-    def tdot(self, r: Vector) -> Vector:
+    def times(self, r: Vector) -> Vector:
         check_length(r, self.n_rows, "r", columns=True)
-        if "wide" in self.__dict__ and r.ndim == 1:  # there are columns, so that zeros cost nothing
+        packed = self._columns.get(np.float64)
+        if packed is not None and r.ndim == 1:  # so that zeros cost nothing
             out, some = np.zeros(self.n_coordinates), np.flatnonzero(r)
             if 4 * some.size <= self.n_rows:
-                self.wide.add(some, r[some], out)
+                packed.add(some, r[some], out)
                 return out
-        return super().tdot(r)
+        return super().times(r)
 
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
+    def gram(self, weight: Vector) -> tuple[Table, float]:
         check_length(weight, self.n_coordinates, "weight")
         out = np.zeros((self.n_rows, self.n_rows))
         count = matrix.gram(*self.arrays, np.ascontiguousarray(weight), out)
@@ -311,24 +310,24 @@ class Dense(Stored):
     def __reduce__(self) -> tuple[Any, ...]:
         return Dense, (self.stored, self._norms)  # one array, not two that share their memory
 
-    def dot(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
-            return super().dot(x)
+            return super().adjoint(x)
         check_length(x, self.n_coordinates, "x", columns=True)
         if x.ndim == 2:  # by rows of x': BLAS takes 0.4 to 0.7 of the time for few outputs
             return np.ascontiguousarray((x.T @ self.stored).T)
         return np.asarray(x @ self.stored)
 
-    def tdot(self, r: Vector) -> Vector:
+    def times(self, r: Vector) -> Vector:
         if self.data.dtype != np.float64:
-            return super().tdot(r)
+            return super().times(r)
         check_length(r, self.n_rows, "r", columns=True)
         if r.ndim == 1 and _FEW * np.count_nonzero(r) <= self.n_rows:
             some = np.flatnonzero(r)
             return np.asarray(self.stored[:, some] @ r[some])
         return np.asarray(self.stored @ r)
 
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
+    def gram(self, weight: Vector) -> tuple[Table, float]:
         check_length(weight, self.n_coordinates, "weight")
         d = self.n_rows
         out = np.zeros((d, d))
@@ -394,17 +393,17 @@ class Bordered:
     def lengths(self) -> Vector:
         return self.inner.lengths
 
-    def dot(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         check_length(x, self.n_coordinates, "x", columns=True)
         if x.ndim == 2:
-            return np.vstack([self.inner.dot(x), self.constant * x.sum(axis=0)])
-        return np.append(self.inner.dot(x), self.constant * np.sum(x))
+            return np.vstack([self.inner.adjoint(x), self.constant * x.sum(axis=0)])
+        return np.append(self.inner.adjoint(x), self.constant * np.sum(x))
 
-    def tdot(self, r: Vector) -> Vector:
+    def times(self, r: Vector) -> Vector:
         check_length(r, self.n_rows, "r", columns=True)
         if r.ndim == 2:
-            return np.asarray(self.inner.tdot(r[:-1]) + self.constant * r[-1])
-        return self.inner.tdot(r[:-1]) + self.constant * float(r[-1])
+            return np.asarray(self.inner.times(r[:-1]) + self.constant * r[-1])
+        return self.inner.times(r[:-1]) + self.constant * float(r[-1])
 
     def squared_norms(self, weight: Vector | None = None) -> Vector:
         if weight is None:
@@ -412,9 +411,9 @@ class Bordered:
         check_length(weight, self.n_rows, "weight")
         return self.inner.squared_norms(weight[:-1]) + self.constant**2 * float(weight[-1])
 
-    def gram(self, weight: Vector) -> tuple[Matrix, float]:
+    def gram(self, weight: Vector) -> tuple[Table, float]:
         block, count = self.inner.gram(weight)
-        edge = self.constant * self.inner.dot(weight)[:, None]
+        edge = self.constant * self.inner.adjoint(weight)[:, None]
         corner = self.constant**2 * np.sum(weight)
         return np.block([[block, edge], [edge.T, corner]]), count + self.nnz
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..certify.certificate import certify, certify_again, certify_enough
-from ..certify.points import Certificate, Point
-from ..methods.base import Run
+from .._base.validation import Vector
 from ..problems.erm import ERM
-from .loop import Check
+from .certificate import certify, certify_again, certify_enough, rounding
+from .points import Certificate, Point, Report
 
 #: Gaps below 16 eps (|P| + |D|) are rounding noise.
 FLOOR = 16 * np.finfo(float).eps
@@ -21,11 +22,62 @@ STALL = 1e-9
 PATIENCE = 20
 
 
+@dataclass
+class Check:
+    """One look: the certificate, the stopping measure, the merit that ranks it, the trace columns.
+
+    The values of the columns and the fields of the certificate are attributes of it too.
+    """
+
+    certificate: Any = field(repr=False)
+    point: Vector = field(repr=False)  # finite, or the run ends
+    measure: float  # converged when it is at most the target
+    merit: float  # the smaller the better
+    columns: dict[str, float | str]
+    arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
+    source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
+    side: str = ""
+    exhausted: bool = False  # rounding errors are all that is left
+    stuck: bool = False  # or the method gets no further for another reason
+    epoch: int = 0
+    seconds: float = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        columns: dict[str, float | str] = self.__dict__.get("columns", {})
+        if name in columns:
+            return columns[name]
+        name = "b" if name == "intercept" else name
+        return getattr(self.__dict__.get("certificate"), name)
+
+    def slim(self) -> None:
+        """Keep what an answer needs, once everybody has seen the rest."""
+        less = getattr(self.certificate, "without_predictions", None)
+        self.certificate = self.certificate if less is None else less()
+
+    @property
+    def finite(self) -> bool:
+        """Whether it makes sense to go on from here."""
+        return math.isfinite(self.merit) and bool(np.isfinite(self.point).all())
+
+
+class Judged(Protocol):
+    """What the judge asks of a run."""
+
+    def point(self) -> Point | Certificate:
+        """What to certify."""
+
+    @property
+    def report(self) -> Report:
+        """What it says of itself."""
+
+
 class Judge:
     """Looks at the points of a run."""
 
     def __init__(
-        self, problem: ERM, run: Run, tol: float, name: str = "", known: Point | None = None
+        self, problem: ERM, run: Judged, tol: float, name: str = "", known: Point | None = None
     ) -> None:
         self.problem, self.run, self.tol, self.name = problem, run, tol, name
         self._known = known  # a pair to look at first: it may do as it is
@@ -35,9 +87,9 @@ class Judge:
         """One look."""
         point = self._first() or _sound(self.problem, self.run.point())
         found = certify_enough(self.problem, point, self.tol)
-        exhausted = self._stall.saw(found, self.side, lambda: rounding(self.problem, found))
-        stuck = bool(getattr(self.run, "stuck", False))
-        if stuck and not exhausted:  # by rounding, or for another reason?
+        said = self.run.report
+        exhausted = self._stall.saw(found, said.side, lambda: rounding(self.problem, found))
+        if said.stuck and not exhausted:  # by rounding, or for another reason?
             scale = abs(found.primal) + abs(found.dual)
             exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))
         if self._stall.drifted and not found.exact:
@@ -52,15 +104,15 @@ class Judge:
                 "primal": found.primal,
                 "dual": found.dual,
                 "gap": found.gap,
-                "mu": float(getattr(self.run, "mu", math.nan)),
-                "restarts": int(getattr(self.run, "restarts", 0)),
-                "method": str(getattr(self.run, "at_work", self.name)),
+                "mu": said.mu,
+                "restarts": said.restarts,
+                "method": said.at_work or self.name,
             },
             arrays=(found.x, found.w),
             source=point.bare(),
-            side=self.side,
+            side=said.side,
             exhausted=exhausted,
-            stuck=stuck,
+            stuck=said.stuck,
         )
 
     def _first(self) -> Certificate | None:
@@ -69,23 +121,6 @@ class Judge:
             return None
         found, self._known = certify(self.problem, self._known), None
         return found if found.relative <= self.tol else None
-
-    @property
-    def side(self) -> str:
-        """What the method is at work on."""
-        return str(getattr(self.run, "side", "primal"))
-
-
-def rounding(problem: ERM, found: Certificate) -> float:
-    """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
-
-    With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
-    """
-    z, y = found.z, problem.y
-    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
-    real = y.shape == z.shape and not problem.loss.margin  # not classes
-    size = np.abs(z) + (np.abs(y) if real else 0.0)
-    return float(np.finfo(float).eps * np.sum(slope * size) / problem.n)
 
 
 def _sound(problem: ERM, point: Point | Certificate) -> Point | Certificate:
