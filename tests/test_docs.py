@@ -27,7 +27,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MU
 def test_the_examples_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     """Blocks of one page share their names; a `text` block right after one is its output."""
     # what a page registers is gone after it
-    monkeypatch.setattr(losses, "_REGISTERED", dict(losses._REGISTERED))
+    monkeypatch.setattr(losses.registry, "_REGISTERED", dict(losses.registry._REGISTERED))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("APCG_DATA_DIR", raising=False)
     text = page.read_text(encoding="utf-8")

@@ -39,7 +39,7 @@ def kkt(p, w, b, groups, weights):
     X = p.samples.stored
     X = X.toarray() if sp.issparse(X) else X
     z = X @ w + b
-    slope = -np.asarray(p.loss.dual_of(z, p.y, p.weights)) / p.n
+    slope = -np.asarray(p.loss.duals(z, p.y, p.weights)) / p.n
     slope = p.y * slope if p.loss.margin else slope
     grad, off = X.T @ slope, 0.0
     for group, weight in zip(groups, weights, strict=True):

@@ -15,9 +15,9 @@ from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
 from apcg._kernels.newton import objective as kernel
+from apcg.losses.shift import imbalance
 from apcg.methods.paper.apcg import APCG
 from apcg.methods.paper.sdca import SDCA
-from apcg.problems.intercept import balance, best, imbalance
 from apcg.sequences import Sequence
 
 PENALTIES = ("l2", "elasticnet", "l1")
@@ -40,7 +40,7 @@ def test_the_best_intercept_minimises(name, weighted):
     s = rng.uniform(0.2, 3, 31) * (rng.random(31) < 0.9) if weighted else np.ones(1)
     for z in (X @ rng.standard_normal(12), np.zeros(31), 1e3 * rng.standard_normal(31)):
         for guess in (0.0, 50.0, -1e4):
-            b = best(loss, y, s, z, guess)
+            b = loss.best_shift(z, y, s, guess)
             total = lambda c: np.sum(s * loss.value(z + c, y))  # noqa: E731
             around = b + np.array([-1, 1, -1e-4, 1e-4]) * (1 + abs(b))
             assert all(total(b) <= total(c) * (1 + 1e-13) for c in around)
@@ -78,7 +78,7 @@ def test_the_best_intercept_is_found_where_newton_creeps(weight, monkeypatch):
         value, slope, _ = evaluate(*given)
         return value, slope, 17.5  # as if the flat part had curvature
 
-    monkeypatch.setattr("apcg.problems.intercept.objective.evaluate", creeping)
+    monkeypatch.setattr("apcg.losses.shift.objective.evaluate", creeping)
     assert p.best_intercept(np.zeros(3), 0.3) == pytest.approx(0.5, abs=1e-3)
 
 
@@ -93,11 +93,11 @@ def test_the_middle_of_an_interval_of_margins(loss, guess):
 def test_the_middle_of_an_interval():
     y = np.array([1.0, 1.0, -1.0, -1.0])
     z = np.array([3.0, 2.5, -4.0, -2.0])  # all b with z + b >= 1 and z + b <= -1
-    assert best(losses.Hinge(), y, np.ones(1), z, 0.3) == pytest.approx((1 - 2.5 + 2 - 1) / 2)
-    values = np.array([0.0, 1.0, 5.0, 9.0])
-    b = best(losses.EpsilonInsensitive(0.0), values, np.ones(1), np.zeros(4), 4.9)
+    assert losses.Hinge().best_shift(z, y, np.ones(1), 0.3) == pytest.approx((1 - 2.5 + 2 - 1) / 2)
+    values, absolute = np.array([0.0, 1.0, 5.0, 9.0]), losses.EpsilonInsensitive(0.0)
+    b = absolute.best_shift(np.zeros(4), values, np.ones(1), 4.9)
     assert b == pytest.approx(3.0)  # a median
-    heavy = best(losses.EpsilonInsensitive(0.0), values, np.array([0.0, 1, 1, 0]), np.zeros(4), 0.0)
+    heavy = absolute.best_shift(np.zeros(4), values, np.array([0.0, 1, 1, 0]), 0.0)
     assert heavy == pytest.approx(3.0)
 
 
@@ -114,12 +114,12 @@ def test_a_balanced_point_is_feasible_and_near(loss, seed, corner):
     if corner:
         u = np.where(rng.random(n) < 0.7, rng.choice([low, 0.0, high], n), u)
     x = np.broadcast_to(s, n) * u
-    new = balance(loss, y, s, x)
+    new = loss.balance(x, y, s)
     sign = y if loss.margin else 1.0
     assert imbalance(sign * new) <= 1
     assert np.isfinite(loss.arrays.total_conjugate(new, s))
     assert np.abs(new - x).sum() <= 2 * np.abs(x).sum() + 1e-12
-    assert np.allclose(balance(loss, y, s, new), new, rtol=0, atol=1e-12 * (1 + np.abs(new).max()))
+    assert np.allclose(loss.balance(new, y, s), new, rtol=0, atol=1e-12 * (1 + np.abs(new).max()))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e10, -1e10])
@@ -129,7 +129,7 @@ def test_balance_of_many_decades_is_exact(offset, weighted):
     rng = np.random.default_rng(0)
     s = rng.uniform(0.2, 3, 30) if weighted else np.ones(1)
     x = np.broadcast_to(s, 30) * offset + 10.0 ** rng.uniform(-6, 2, 30) * rng.choice([-1, 1], 30)
-    new = balance(losses.Squared(), np.zeros(30), s, x)
+    new = losses.Squared().balance(x, np.zeros(30), s)
     exact = [Fraction(float(v)) for v in x]
     each = [Fraction(float(v)) for v in np.broadcast_to(s, 30)]
     share = sum(exact) / sum(each)
@@ -143,7 +143,7 @@ def test_balance_of_many_decades_is_exact(offset, weighted):
 def test_balance_leaves_bounds_alone_whatever_the_rounding():
     """One x_i of 1e10 goes down to what the others need, and these stay at their bound."""
     x = np.array([-1e10, *[1.0] * 7])
-    new = balance(Own((-np.inf, 1.0), 1.0), np.zeros(8), np.ones(1), x)
+    new = Own((-np.inf, 1.0), 1.0).balance(x, np.zeros(8), np.ones(1))
     np.testing.assert_array_equal(new[1:], 1.0)
     assert new[0] == pytest.approx(-7.0, rel=1e-13)
 
@@ -157,8 +157,8 @@ def test_balance_ends_inside_the_domain_whatever_the_rounding(domain):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 8))
         s = 10.0 ** rng.uniform(-4, 1, n)
-        x = loss.clip(s * (edge + inward * 10.0 ** rng.uniform(-3, 18, n)), s)
-        new = balance(loss, np.zeros(n), s, x)
+        x = loss.clip(s * (edge + inward * 10.0 ** rng.uniform(-3, 18, n)), None, s)
+        new = loss.balance(x, np.zeros(n), s)
         assert np.isfinite(loss.arrays.total_conjugate(new, s))
         assert imbalance(new) <= 1
 

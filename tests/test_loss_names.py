@@ -95,7 +95,7 @@ def test_labels_that_are_not_two_classes(y, text):
 @pytest.fixture
 def registry(monkeypatch):
     """What a test registers is forgotten after it."""
-    monkeypatch.setattr(losses, "_REGISTERED", dict(losses._REGISTERED))
+    monkeypatch.setattr(losses.registry, "_REGISTERED", dict(losses.registry._REGISTERED))
 
 
 def test_names_are_of_margins_or_of_residuals():
@@ -148,7 +148,7 @@ def test_what_cannot_be_registered(registry):
         name = "hinge"
 
     for wrong, kind, text in (
-        (3, TypeError, "takes a subclass of apcg.losses.Loss or apcg.losses.OutputsLoss, got 3"),
+        (3, TypeError, "takes a subclass of apcg.losses.Loss, OwnLoss or OutputsLoss, got 3"),
         (losses.Hinge(), TypeError, "takes a subclass"),
         (dict, TypeError, "takes a subclass"),
         (Anonymous, TypeError, "must have a class attribute `name`"),

@@ -9,7 +9,7 @@ from apcg import ERM, path, penalties, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.reductions.per_output import OneByOne
-from apcg.problems.outputs import apart, side_by_side
+from apcg.problems.side_by_side import apart, side_by_side
 
 PENALTIES = {
     "l1": {"penalty": "l1"},

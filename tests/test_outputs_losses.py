@@ -185,11 +185,11 @@ def test_a_sum_over_outputs_is_the_sum_of_its_columns(loss):
     one = loss.loss
     assert np.allclose(loss.value(z, y), sum(one.value(z[:, k], y[:, k]) for k in range(3)))
     assert loss.total(z, y, s) == pytest.approx(float(s @ loss.value(z, y)), rel=1e-14)
-    x = loss.dual_of(z, y, s)
+    x = loss.duals(z, y, s)
     signed = y * x if one.margin else x
     assert np.allclose(signed, -s[:, None] * loss.derivative(z, y), atol=1e-15)
     each = loss.conjugate(-signed / s[:, None], y)
-    assert loss.total_conjugate(x, y, s) == pytest.approx(float(s @ each), abs=1e-12)
+    assert loss.conjugate_total(x, y, s) == pytest.approx(float(s @ each), abs=1e-12)
     u = loss.prox_conjugate(z, s, y)
     assert np.allclose(u[:, 1], one.prox_conjugate(z[:, 1], s, y[:, 1]), atol=1e-15)
 
@@ -202,18 +202,18 @@ def test_totals_dual_points_and_clips_agree_with_rows(loss, seed):
     z, y = rng.standard_normal((n, K)), rng.integers(0, K, n).astype(np.int32)
     s = rng.uniform(0, 2, n) * (rng.random(n) < 0.8)
     assert loss.total(z, y, s) == pytest.approx(float(s @ loss.value(z, y)), abs=1e-12)
-    x = loss.dual_of(z, y, s)
+    x = loss.duals(z, y, s)
     assert np.allclose(x, -s[:, None] * loss.derivative(z, y), atol=1e-14)
     kept = s > 0
     each = loss.conjugate(-x[kept] / s[kept, None], y[kept])
-    assert loss.total_conjugate(x, y, s) == pytest.approx(float(s[kept] @ each), abs=1e-12)
+    assert loss.conjugate_total(x, y, s) == pytest.approx(float(s[kept] @ each), abs=1e-12)
     assert np.allclose(loss.clip(x, y, s), x, atol=1e-15)
     wild = loss.clip(x + s[:, None] * rng.standard_normal((n, K)), y, s)
-    assert math.isfinite(loss.total_conjugate(wild, y, s))
+    assert math.isfinite(loss.conjugate_total(wild, y, s))
     assert not wild[~kept].any()
     if not kept.all():
         x[~kept] = 1e-3
-        assert loss.total_conjugate(x, y, s) == math.inf
+        assert loss.conjugate_total(x, y, s) == math.inf
 
 
 def test_they_are_registered_and_travel():

@@ -27,7 +27,7 @@ class Quantile(losses.Loss):
 
 @pytest.mark.parametrize(
     "name",
-    ["value", "derivative", "conjugate", "prox_conjugate", "dual_of", "clip", "arrays", "kinks",
+    ["value", "derivative", "conjugate", "prox_conjugate", "duals", "clip", "arrays", "kinks",
      "gap_share", "nearest_conjugate_slope", "argument", "room", "resting"],
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Quantile, losses.Huber, losses.Logistic, losses.Squared])
@@ -150,7 +150,7 @@ H = losses.Huber(1.0)
     ],
 )
 def test_every_comparison_can_fail(parts, what):
-    from apcg._base.checks import loss_report
+    from apcg.losses.check import loss_report
 
     faults = [name for name, fault in loss_report(Broken(H, **parts)).lines if fault]
     assert any(what in name for name in faults), faults

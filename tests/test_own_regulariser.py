@@ -159,7 +159,7 @@ def test_the_dual_point_is_scaled_into_the_domain():
         assert 0.99 < p.g.excess(v) <= 1
         np.testing.assert_allclose(v, p.combine(x), atol=1e-12)
     assert math.isfinite(p.dual(p.dual_point(z, exact=True)[0]))
-    raw = p.loss.dual_of(z, p.y, p.weights)
+    raw = p.loss.duals(z, p.y, p.weights)
     assert p.dual(raw) == -math.inf
 
 

@@ -166,7 +166,7 @@ def test_rows_that_crossed_a_kink_are_taken():
     assert bad.relative > 2 * run._interior.relative
     run.seen(bad)
     free = set(run._interior._free)
-    crossed = np.flatnonzero(p.loss.dual_of(bad.z, p.y, p.weights) != run._sides(good.z))
+    crossed = np.flatnonzero(p.loss.duals(bad.z, p.y, p.weights) != run._sides(good.z))
     assert before < free
     assert set(crossed) <= free
     assert len(free) < 0.9 * p.n

@@ -13,7 +13,7 @@ from apcg._kernels.losses import softmax
 from apcg._kernels.sparse import softmax_columns
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
-from apcg.losses.outputs import Multinomial
+from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse.penalty import ScaledPenalty
 from apcg.methods.sparse.softmax.columns import ClassColumnsRun
@@ -225,7 +225,7 @@ def test_losses_slopes_and_intercepts():
     seen = losses.at(z.reshape(-1))
     assert seen.value == pytest.approx(p.loss_total(z) / p.n, rel=1e-13)
     np.testing.assert_allclose(losses.dual_of(seen.slope).reshape(z.shape),
-                               Multinomial().dual_of(z, p.y, p.weights), atol=1e-14)  # fmt: skip
+                               Multinomial().duals(z, p.y, p.weights), atol=1e-14)  # fmt: skip
     far = losses.along(seen.z, np.ones(z.size), 0.5)[0]
     np.testing.assert_allclose(far.bend, seen.bend, atol=1e-14)  # alike for all classes
     best, moved = losses.settle(seen)

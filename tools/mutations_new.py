@@ -6,7 +6,7 @@ from mutant import EVERYDAY, FILES, GUARD, SPARSE, Mutant
 
 PLAN, NEWTON = "methods/plan/plan.py", "methods/newton/many_outputs.py"
 KINKS = "test_interior_l1.py"
-OUTPUTS, ERM_OUTPUTS = "_kernels/losses/outputs.pyx", "problems/outputs.py"
+OUTPUTS, ERM = "_kernels/losses/outputs.pyx", "problems/erm.py"
 
 MUTANTS = [
     # ---- K outputs: the certificate -----------------------------------------------------------
@@ -18,12 +18,12 @@ MUTANTS = [
            GUARD, only="labels_and_lengths"),
     Mutant(OUTPUTS, "a rounding leaves the simplex", "s / others if others > 1.0 else s", "s",
            GUARD, only="above_one"),
-    Mutant(ERM_OUTPUTS, "D without the balance", "if self.intercept and self.imbalance(x) > 1:",
+    Mutant(ERM, "D without the balance", "if self.intercept and self.imbalance(x) > 1:",
            "if False:", GUARD, only="balance_of_intercepts"),
-    Mutant("problems/intercept_outputs.py", "balance to 1e-9", "room = 64 *", "room = 6.4e7 *",
+    Mutant("losses/shift.py", "balance to 1e-9", "room = 64 *", "room = 6.4e7 *",
            GUARD, only="balance_of_intercepts"),
-    Mutant("problems/intercept_outputs.py", "flows are not paired",
-           "return x if imbalance(x) <= 1 else _paired(loss, y, weights, x)", "return x",
+    Mutant("losses/classes.py", "flows are not paired",
+           "return x if shift.imbalance(x) <= 1 else _paired(y, x)", "return x",
            GUARD, only="what_is_balanced"),
     Mutant("penalties/groups.py", "a group may be larger",
            "return 0.0 if self.excess(v) <= 1 else math.inf", "return 0.0", GUARD,
@@ -37,21 +37,18 @@ MUTANTS = [
            "if np.shape(point.b) not in ((), (problem.K,)):", "if False:", GUARD,
            only="points_of_a_method"),
     # ---- K outputs: what a user wrote ---------------------------------------------------------
-    Mutant("losses/__init__.py", "overrides of K outputs are ignored",
-           "refuse_overrides(loss, OutputsLoss, _SAYS_OF_OUTPUTS, _CURE_OF_OUTPUTS)", "pass",
+    Mutant("losses/registry.py", "overrides of K outputs are ignored",
+           "refuse_overrides(loss, BaseLoss, _SAYS_OF_OUTPUTS, _CURE_OF_OUTPUTS)", "pass",
            GUARD, only="nobody_would_call"),
-    Mutant(ERM_OUTPUTS, "no quick check",
-           "quick_outputs_report(self.loss, self.y[:few], self.K).raise_if_wrong()", "pass",
+    Mutant("losses/own.py", "no quick check",
+           "quick_outputs_report(self, y[:5], K).raise_if_wrong()", "pass",
            GUARD, only="refused_at_once"),
-    Mutant(ERM_OUTPUTS, "a loss that is not smooth with any penalty",
-           "if self.loss.gamma == 0 and self.soft is None:", "if False:", GUARD,
+    Mutant("problems/forms.py", "a loss that is not smooth with any penalty",
+           "if loss.gamma == 0 and problem.K > 1 and g.soft is None:", "if False:", GUARD,
            only="plain_penalty"),
-    Mutant(ERM_OUTPUTS, "overrides of a problem are ignored",
-           'refuse_overrides(object.__new__(cls), ERM, frozenset(), "Make the problem with '
-           'ERM(...).")',
-           "pass", GUARD,
+    Mutant(ERM, "overrides of a problem are ignored", "if is_own(type(self)):", "if False:", GUARD,
            only="problem_of_the_users"),
-    Mutant("_base/checks_outputs.py", "a phi* that is too small",
+    Mutant("losses/check.py", "a phi* that is too small",
            "bad = ~(star >= least - 1e-9 * (1 + np.abs(least)))", "bad = star < -np.inf",
            GUARD, only="every_comparison"),
     Mutant("model.py", "a model of one class", "count < 2\n        or ", "", EVERYDAY,

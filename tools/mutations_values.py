@@ -198,14 +198,14 @@ MUTANTS = [
         only="kernels_of_losses",
     ),
     Mutant(
-        "losses/__init__.py",
+        "losses/registry.py",
         "overrides are ignored",
         "refuse_overrides(loss, Loss, _SAYS, _CURE)",
         "pass",
         OWN,
     ),
     Mutant(
-        "losses/__init__.py",
+        "losses/registry.py",
         "no domain is the hinge loss",
         'if nearest is Loss and not said & {"domain", "theta"}:',
         "if False:",
@@ -213,14 +213,14 @@ MUTANTS = [
         only="without_numbers",
     ),
     Mutant(
-        "losses/__init__.py",
+        "losses/registry.py",
         "theta and domain may differ",
         'if loss.kernel == "interval" and (',
         "if False and (",
         "test_loss_names.py",
     ),
     Mutant(
-        "losses/__init__.py",
+        "losses/registry.py",
         "no quick check",
         "quick_loss_report(loss).raise_if_wrong()",
         "pass",
@@ -282,7 +282,7 @@ MUTANTS = [
     ),
     # ---- the intercept ------------------------------------------------------------------------
     Mutant(
-        "problems/intercept.py",
+        "losses/shift.py",
         "balance to 1e-9",
         "room = 64 *",
         "room = 6.4e7 *",
@@ -290,7 +290,7 @@ MUTANTS = [
         only="balance_of_an_intercept",
     ),
     Mutant(
-        "problems/intercept.py",
+        "losses/shift.py",
         "one round of balance",
         "for _ in range(3):",
         "for _ in range(1):",
@@ -298,14 +298,14 @@ MUTANTS = [
         only="million_entries",
     ),
     Mutant(
-        "problems/intercept.py",
+        "losses/shift.py",
         "no clip after balance",
-        "x = loss.clip(x, weights)  # a rounding may be outside",
+        "x = loss.clip(x, y, weights)  # a rounding may be outside",
         "pass",
         "test_intercept.py",
     ),
     Mutant(
-        "problems/intercept.py",
+        "losses/shift.py",
         "an end of the interval of b",
         "return 0.5 * (float(below.max()) + float(above.min()))",
         "return float(below.max())",
@@ -313,7 +313,7 @@ MUTANTS = [
         only="middle",
     ),
     Mutant(
-        "problems/intercept.py",
+        "losses/shift.py",
         "an end of the interval of b, of lines",
         "return 0.5 * float(ordered[first] + ordered[last])",
         "return float(ordered[first])",

@@ -1,7 +1,8 @@
-"""Checks of what users write: `losses.check`, `penalties.check`, `functions.check`.
+"""Checks of what users write: the report, its tools, and the check of functions.
 
-Each compares the parts with one another by brute force, at points spread over many scales, and
-gives a `Report`. A report that is fine proves nothing; one that is not names the point.
+`losses.check`, `penalties.check` and `functions.check` compare the parts with one another by brute
+force, at points spread over many scales, and give a `Report`. One that is fine proves nothing; one
+that is not names the point.
 """
 
 from __future__ import annotations
@@ -52,107 +53,6 @@ class Report:
         """Raise a ValueError that has all that is wrong."""
         if not self.ok:
             raise ValueError(f"{self.subject}: {'; '.join(self.faults)}")
-
-
-# ---- losses -------------------------------------------------------------------------------------
-
-
-def loss_report(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
-    """Everything that can be compared of a loss; see `losses.check`."""
-    report = Report(f"loss {loss!r}")
-    m = _spread(loss.kinks)
-    _slopes(report, loss, m)
-    _constants(report, loss, m)
-    _conjugate(report, loss)
-    _prox_of_conjugate(report, loss)
-    if value is not None:
-        with np.errstate(all="ignore"):
-            mine = np.asarray(value(m), dtype=float)
-        report.add("value as you wrote it", _differ(loss.value(m), mine, m, "m"))
-    return report
-
-
-def quick_loss_report(loss: Any) -> Report:
-    """The cheap part, at few points."""
-    report = Report(f"loss {loss!r}")
-    m = np.array([-30.0, -2.0, -0.4, 0.1, 0.7, 1.3, 30.0])
-    _slopes(report, loss, m)
-    _constants(report, loss, m)
-    return report
-
-
-def _spread(kinks: Vector) -> Vector:
-    sizes = np.logspace(-3, 3, 25)
-    around = (kinks[:, None] + np.array([-1e-2, -1e-4, 1e-4, 1e-2])).ravel()
-    return np.unique(np.concatenate([-sizes, [0.0], sizes, around]))
-
-
-def _slopes(report: Report, loss: Any, m: Vector) -> None:
-    """phi is convex with the derivative phi', whose values are -x for x in the domain."""
-    h = 1e-6 * (1 + np.abs(m))
-    left, right = loss.derivative(m - h), loss.derivative(m + h)
-    mean = (loss.value(m + h) - loss.value(m - h)) / (2 * h)
-    room = CLOSE * (1 + np.abs(left) + np.abs(right)) + 1e-9 * np.abs(loss.value(m)) / h
-    report.add(
-        "derivative against differences of value",
-        _first(~((left - room <= mean) & (mean <= right + room)), m, "m", mean, right),
-    )
-    slopes = loss.derivative(m)
-    falls = np.append(np.diff(slopes) < -1e-9 * (1 + np.abs(slopes[1:])), False)
-    report.add("value is convex", _first(falls, m, "m"))
-    lower, upper = loss.domain
-    outside = ~((lower - 1e-12 <= -slopes) & (-slopes <= upper + 1e-12))
-    report.add("-derivative is in the domain", _first(outside, m, "m", -slopes))
-
-
-def _constants(report: Report, loss: Any, m: Vector) -> None:
-    """phi' is 1/gamma-Lipschitz and increases by at least 1/eta."""
-    h = 1e-4 * (1 + np.abs(m))
-    bend = (loss.derivative(m + h) - loss.derivative(m - h)) / (2 * h)
-    room = 1e-6 + 1e-10 * np.abs(loss.derivative(m)) / h
-    if loss.gamma > 0:
-        most = (1 + CLOSE) / loss.gamma
-        report.add("phi'' <= 1/gamma", _first(bend > most + room, m, "m", bend))
-    if math.isfinite(loss.eta):
-        least = (1 - CLOSE) / loss.eta
-        report.add("phi'' >= 1/eta", _first(bend < least - room, m, "m", bend))
-
-
-def _inside(loss: Any) -> Vector:
-    """Points between the bounds of the domain."""
-    lower, upper = (min(max(b, -50.0), 50.0) for b in loss.domain)
-    return np.array([lower + (upper - lower) * t for t in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)])
-
-
-def _conjugate(report: Report, loss: Any) -> None:
-    x = _inside(loss)
-
-    def minus(u: float) -> Callable[[float], float]:
-        return lambda m: float(loss.value(m)) - u * m
-
-    found = np.array([-minus(-t)(_argmin(minus(-t))) for t in x])
-    report.add("conjugate against numerical maximisation", _differ(loss.conjugate(-x), found, x))
-    lower, upper = loss.domain
-    beyond = np.array([b + s for b, s in ((lower, -0.1), (upper, 0.1)) if math.isfinite(b)])
-    finite = np.isfinite(loss.conjugate(-beyond)) if beyond.size else np.empty(0, bool)
-    report.add("conjugate is infinite outside the domain", _first(finite, beyond, "x"))
-
-
-def _prox_of_conjugate(report: Report, loss: Any) -> None:
-    x = _inside(loss)
-    low, high = -float(x.max()) * 1.03 - 1e-6, -float(x.min()) * 1.03 + 1e-6
-    wrong = ""
-    for step in (0.1, 1.0, 10.0):
-        for v in (-1.5, -0.3, 0.0, 0.4, 2.0):
-
-            def goal(u: float, v: float = v, step: float = step) -> float:
-                return float(loss.conjugate(u)) + (u - v) ** 2 / (2 * step)
-
-            given = float(loss.prox_conjugate(v, step))
-            best = _argmin(goal, max(min(low, given - 1), -60.0), min(max(high, given + 1), 60.0))
-            if not goal(given) <= goal(best) + CLOSE * (1 + abs(goal(best))):
-                wrong = wrong or f"at v = {v:g}, step = {step:g}: got {given:g}, {best:g} is less"
-    report.add("prox of the conjugate against brute force", wrong)
 
 
 # ---- smooth functions ---------------------------------------------------------------------------
@@ -209,6 +109,7 @@ def _strongly(report: Report, problem: Any, points: list[Vector], rng: np.random
 
 
 def inner(a: Any, b: Any) -> float:
+    """<a, b>"""
     return float(np.sum(np.asarray(a) * np.asarray(b)))
 
 
@@ -219,7 +120,7 @@ def _norm(a: Any) -> float:
 # ---- tools --------------------------------------------------------------------------------------
 
 
-def _argmin(goal: Callable[[float], float], low: float = -1e6, high: float = 1e6) -> float:
+def argmin(goal: Callable[[float], float], low: float = -1e6, high: float = 1e6) -> float:
     """The minimiser of a convex function of one variable, by thirds; it may be infinite."""
     for _ in range(220):
         a, b = low + (high - low) / 3, high - (high - low) / 3
@@ -230,7 +131,7 @@ def _argmin(goal: Callable[[float], float], low: float = -1e6, high: float = 1e6
     return 0.5 * (low + high)
 
 
-def _first(bad: Any, at: Vector, name: str, *shown: Vector) -> str:
+def first(bad: Any, at: Vector, name: str, *shown: Vector) -> str:
     """Where the first fault is, or nothing."""
     if not np.any(bad):
         return ""
@@ -239,11 +140,12 @@ def _first(bad: Any, at: Vector, name: str, *shown: Vector) -> str:
     return f"at {name} = {at[k]:g}" + (f", got {got}" if got else "")
 
 
-def _differ(a: Any, b: Any, at: Vector, name: str = "x") -> str:
+def differ(a: Any, b: Any, at: Vector, name: str = "x") -> str:
+    """Where two arrays are not close, or nothing."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if a.shape != b.shape:
         return f"got shape {b.shape}, expected {a.shape}"
     with np.errstate(invalid="ignore"):
         near = np.abs(a - b) <= CLOSE * (1 + np.abs(a) + np.abs(b))
         bad = ~((a == b) | (near & np.isfinite(a) & np.isfinite(b)))
-    return _first(bad, at, name, a, b)
+    return first(bad, at, name, a, b)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 
 def refuse_overrides(thing: object, base: type, allowed: frozenset[str], cure: str) -> None:
     """Raise if the class of `thing` outside of this package, or `thing` itself, hides what `base`
@@ -36,3 +38,10 @@ def _overridden(cls: type, base: type, allowed: frozenset[str]) -> tuple[str, ..
 def is_own(cls: type) -> bool:
     """Whether it is a class of a user's."""
     return cls.__module__.partition(".")[0] != "apcg"
+
+
+def locked(array: np.ndarray) -> np.ndarray:
+    """The same numbers, which a function of the user's cannot change."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

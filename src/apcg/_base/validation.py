@@ -97,6 +97,25 @@ def vector(x: Any, length: int | None, name: str, *, finite: bool = True, each: 
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def shaped(given: Any, shape: tuple[int, ...], name: str, *, each: str = "") -> Matrix:
+    """A float64 vector or matrix of the given shape, like `vector`."""
+    if len(shape) == 1:
+        return vector(given, shape[0], name, each=each)
+    array = to_array(given, name)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}, got {array.shape}.")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    check_finite(array.reshape(-1), name)
+    return array
+
+
+def check_shape(v: Any, shape: tuple[int, ...], name: str) -> None:
+    """Raise if an array does not have the shape; kernels do not look at lengths."""
+    if v.shape != shape:
+        wanted = f"length {shape[0]}" if len(shape) == 1 else f"the shape {shape}"
+        raise ValueError(f"{name} must have {wanted}, got an array of shape {v.shape}.")
+
+
 def check_length(v: Any, length: int, name: str, *, columns: bool = False) -> None:
     """Refuse a vector of another length: the kernels do not look at it. For inner loops.
 

@@ -139,7 +139,7 @@ def rounding(problem: ERM, found: Certificate, more: Any = 0.0) -> float:
     `more` is added to |z| + |y|.
     """
     z, y = found.z, problem.y
-    slope = np.maximum(np.abs(problem.loss.dual_of(z, y, problem.weights)), np.abs(found.x))
+    slope = np.maximum(np.abs(problem.loss.duals(z, y, problem.weights)), np.abs(found.x))
     real = y.shape == z.shape and not problem.loss.margin  # not classes
     size = np.abs(z) + (np.abs(y) if real else 0.0) + more
     return float(_EPS * np.sum(slope * size) / problem.n)

@@ -18,7 +18,6 @@ from ..methods.dual.many_outputs import BlockRun
 from ..methods.dual.many_outputs_setup import DEFAULTS, Setup
 from ..methods.plan.many_outputs import BlockSDCA
 from ..problems.erm import ERM
-from ..problems.outputs import Outputs
 
 #: The relative gaps of the race between alphas: all of them to the first, then those that may still
 #: be the best (digits: the scores of the folds are those of LogisticRegressionCV to 0.003, and the
@@ -51,7 +50,6 @@ def solve(
     problem: ERM, start: Start | Answer | None, tols: tuple[float, ...], passes: int, rng: Any
 ) -> list[Answer]:
     """Answers to relative gaps of about `tols`, one after the other."""
-    assert isinstance(problem, Outputs)
     at = Start() if start is None else Start(x=start.x, b=start.b)
     run = BlockRun(Setup(problem, DEFAULTS), (), at, Target(tols[0], passes), rng)
     spent, found = 0, []

@@ -205,7 +205,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
 def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:
     """A point to go on from: x, or if it is of other samples or none, the x of w and b."""
     if x is None or x.shape[0] != problem.n_samples:
-        x = problem.loss.dual_of(problem.samples.times(w) + b, problem.y, problem.weights)
+        x = problem.loss.duals(problem.samples.times(w) + b, problem.y, problem.weights)
     return Start(problem.into_domain(x), w, b if problem.intercept else 0.0)
 
 

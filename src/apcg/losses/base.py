@@ -1,183 +1,130 @@
-"""What a loss phi of ERM is: `Loss`, with all that other modules need to know of one.
+"""What a loss phi of ERM is, for one prediction or for K at once: `BaseLoss`.
+
+    one prediction   z, x and y are (n,): `interval`, `logistic`, `own.OwnLoss`
+    K predictions    z and x are (n, K): `classes`, `per_output.Columns`, `own.OutputsLoss`
 
 phi is 1/gamma-smooth and 1/eta-strongly convex; gamma = 0 means not smooth, eta = inf not strongly
-convex. A loss of margins is a function of m = y a'w with labels y = -1 or 1, a loss of residuals
-of r = a'w - y. In every method z is a'w and y the label; without y it is a function of m or r.
-
-The dual variable x_i of a sample is s_i times a number in the domain of the loss, s_i its weight.
-`dual_of`, `clip`, `room` and `gap_share` take x and s, so that nobody else divides by a weight that
-may be zero.
+convex. The dual variable x_i of a sample is s_i times a point of the domain, s_i its weight. The
+verbs with s do the dividing by weights, so that nobody else divides by one that is zero.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .._base import validation as check
-from .._base.validation import Mask, Vector
+from .._base.own import locked
+from .._base.validation import Vector
 from .._base.weights import divisor
-from .._kernels.losses import scalar as kernels
+
+#: What the compiled sweeps over K outputs call the losses they know.
+SOFTMAX, SIMPLEX, COLUMNS, LOGISTIC = 0, 1, 2, 3
 
 
-class Loss:
-    """A loss the kernels know. A subclass sets the class attributes, or `theta` as a whole."""
+class BaseLoss:
+    """The verbs that ERM, its intercept and the certificates use.
+
+    Here they are written with `value`, `derivative` and `conjugate` alone; compiled losses have
+    faster ones.
+    """
 
     #: what `by_name` and `ERM(..., loss=...)` call it, once it is registered
     name: str
-    #: whether it is a function of the margin (labels -1 and 1) or of the residual (real labels)
-    margin = True
-    #: the compiled functions, and their parameters
-    kernel = "interval"
+    #: whether it is a function of the margin y a'w (labels -1 and 1) or of real labels; None: of
+    #: classes. Dual variables of a loss of margins are premultiplied by the labels.
+    margin: bool | None = None
     gamma = 0.0
     eta = math.inf
-    #: dual variables x_i are in this interval: phi*(-x) is finite there
-    domain = (0.0, 1.0)
+    #: whether compiled code knows it; methods that call such code need that
+    compiled = False
+    #: what the compiled sweeps over K outputs call it; None if they do not know it
+    kind: int | None = None
+    #: where x_i/s_i is: an interval, or words
+    domain: Any
 
-    @property
-    def theta(self) -> tuple[float, ...]:
-        """(k, epsilon, gamma, lower, upper) of phi*(-x) = -k x + epsilon|x| + (gamma/2)x^2."""
-        return float(self.margin), 0.0, self.gamma, *self.domain
+    def value(self, z: Any, y: Any) -> Any:
+        """phi(z_i, y_i) for each sample"""
+        raise NotImplementedError
 
-    @property
-    def arrays(self) -> kernels.Loss:
-        """The compiled loss. Losses with the same parameters share one."""
-        return _compiled(self.kernel, tuple(map(float, self.theta)))
+    def derivative(self, z: Any, y: Any) -> Any:
+        """The gradient of phi(z_i, y_i) in z_i for each sample"""
+        raise NotImplementedError
 
-    @property
-    def kinks(self) -> Vector:
-        """Every m (or r) where phi'' jumps or phi' does."""
-        k, epsilon, gamma, lower, upper = self.theta
-        with np.errstate(invalid="ignore"):
-            ends = k - np.array([epsilon, -epsilon]) - gamma * np.array([upper, lower])
-        points = np.array([k - epsilon, k + epsilon, *ends])
-        return np.unique(points[np.isfinite(points)])
+    def conjugate(self, u: Any, y: Any) -> Any:
+        """phi*(u_i) = max_z <u_i, z> - phi(z, y_i) for each sample"""
+        raise NotImplementedError
 
-    @property
-    def in_pieces(self) -> bool:
-        """Whether it is made of lines and parabolas, with a kink: interior points know it then."""
-        if self.kernel != "interval":
-            return False
-        finite = sum(map(math.isfinite, self.domain))
-        return finite == 2 or (finite == 1 and not self.conjugate_kink)
+    def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
+        """(labels, K) of n samples, or an error that says what they should be."""
+        raise NotImplementedError
 
-    @property
-    def conjugate_kink(self) -> bool:
-        """Whether phi* has a kink at 0, inside its domain."""
-        lower, upper = self.domain
-        return self.theta[1] > 0 and lower < 0 < upper
+    def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
+        """Refuse labels for which no intercept is best, and parts that do not belong together."""
 
-    @property
-    def rests(self) -> bool:
-        """Whether x has values to rest at: phi' is constant over an interval of margins."""
-        return bool(self._resting_values)
+    # ---- sums over samples, and dual variables ---------------------------------------------------
 
-    @property
-    def _resting_values(self) -> tuple[float, ...]:
-        """Where x/s can rest: at a bound, where phi is linear, and at a kink of phi*."""
-        kink = (0.0,) if self.conjugate_kink else ()
-        return *(bound for bound in self.domain if math.isfinite(bound)), *kink
+    def total(self, z: Vector, y: Any, s: Vector) -> float:
+        """sum_i s_i phi_i(z_i)"""
+        return float(np.sum(s * self.value(locked(z), y)))
 
-    def value(self, z: Any, y: Any = None) -> Any:
-        """phi(z)"""
-        return _map(self.arrays.value, self.argument(z, y))
+    def duals(self, z: Vector, y: Any, s: Vector) -> Vector:
+        """x = -s phi'(z), the dual point that belongs to the predictions z."""
+        return self.signed(np.asarray(-_each(s, z) * self.derivative(locked(z), y)), y)
 
-    def derivative(self, z: Any, y: Any = None) -> Any:
-        """phi'(z), in z; at a kink, the slope nearest to zero."""
-        slope = _map(self.arrays.derivative, self.argument(z, y))
-        return slope if y is None or not self.margin else slope * np.asarray(y, dtype=float)
+    def conjugate_total(self, x: Vector, y: Any, s: Vector) -> float:
+        """sum_i s_i phi_i*(-x_i/s_i); infinite if x is not dual feasible."""
+        u = -self.signed(x, y) / _each(divisor(s), x)
+        with np.errstate(all="ignore"):
+            values = s * self.conjugate(u, y)
+        none = np.broadcast_to(s == 0, values.shape)
+        moved = np.any(x.reshape(len(x), -1) != 0, axis=1)
+        return float(np.sum(np.where(none, np.where(moved, np.inf, 0.0), values)))
 
-    def conjugate(self, u: Any, y: Any = None) -> Any:
-        """phi*(u) = max_z u z - phi(z)"""
-        u = np.asarray(u, dtype=float)
-        if y is None:
-            return _map(self.arrays.conjugate, -u)
-        y = np.asarray(y, dtype=float)
-        if self.margin:
-            return _map(self.arrays.conjugate, -u * y)
-        return _map(self.arrays.conjugate, -u) + u * y
+    def signed(self, x: Vector, y: Any) -> Vector:
+        """x times the labels for a loss of margins: the coefficients of the samples in A x."""
+        return y * x if self.margin else x
 
-    def prox_conjugate(self, v: Any, step: Any, y: Any = None) -> Any:
-        """argmin_u phi*(u) + (u - v)^2/(2 step)"""
-        v, step = np.broadcast_arrays(np.asarray(v, float), np.asarray(step, float))
-        if y is not None:
-            y = np.asarray(y, dtype=float)
-            v = v * y if self.margin else v - step * y
-        # phi*(-x) is psi(x) + (gamma/2) x^2, and dual_prox is the prox of psi
-        shrink = 1 + self.gamma * step
-        x = self.arrays.dual_prox(flat(-v / shrink), flat(step / shrink)).reshape(v.shape)
-        return (-x * y if y is not None and self.margin else -x)[()]
+    def sums(self, x: Vector, y: Any) -> Vector:
+        """sum_i y_i x_i (sum_i x_i without margins), a number for each output."""
+        return np.atleast_1d(self.signed(x, y).sum(axis=0))
 
-    def nearest_conjugate_slope(self, x: Vector, m: Vector) -> Vector:
-        """The point of the subdifferential of phi* at -x that is nearest to m (Lemma 4)."""
-        k, epsilon, gamma, lower, upper = self.theta
-        middle = k - gamma * x
-        low = np.where(x < 0, middle + epsilon, middle - epsilon)
-        high = np.where(x > 0, middle - epsilon, middle + epsilon)
-        high = np.where(x <= lower, np.inf, high)
-        low = np.where(x >= upper, -np.inf, low)
-        return np.clip(m, low, high)
+    def clip(self, x: Vector, y: Any, s: Vector) -> Vector:
+        """A dual feasible point near x, the nearest if that is known; for an own loss, x."""
+        return x
 
-    def argument(self, z: Any, y: Any) -> Any:
-        """The margin m = y z or the residual r = z - y."""
-        z = np.asarray(z, dtype=float)
-        if y is None:
-            return z
-        return z * y if self.margin else z - y
+    # ---- an intercept ----------------------------------------------------------------------------
 
-    def prediction(self, m: Any, y: Any) -> Any:
-        """The z that has the margin m, or the residual m."""
-        return m * y if self.margin else m + y
+    def best_shift(self, z: Vector, y: Any, s: Vector, guess: Any) -> Any:
+        """The b that is best with the predictions z + b; `guess` is a b that is near."""
+        raise NotImplementedError
 
-    # ---- dual variables --------------------------------------------------------------------
+    def balance(self, x: Vector, y: Any, s: Vector, z: Vector | None = None) -> Vector:
+        """A dual feasible point near x whose sum over samples is zero: of y_i x_i, if `margin`.
 
-    def dual_of(self, z: Vector, y: Vector | None, s: Vector) -> Vector:
-        """x = -s phi'(m), the dual point that belongs to the predictions z."""
-        if y is None:
-            return np.asarray(-s * self.arrays.derivative(z))
-        return np.asarray(self.arrays.duals(z, y, self.margin, s))
-
-    def clip(self, x: Vector, s: Vector) -> Vector:
-        """The dual feasible point nearest to x: in s times the domain, and 0 where s = 0."""
-        lower, upper = self.domain
-        with np.errstate(invalid="ignore"):  # 0 times infinity
-            return np.where(s > 0, np.clip(x, s * lower, s * upper), 0.0)
-
-    def room(self, x: Vector, s: Vector) -> Vector:
-        """How far x can go up and down, as a smooth function: x - room and x + room are feasible.
-
-        phi* is smooth between its bounds, or between them and a kink at 0. Room is 0 at the ends of
-        such a piece, and between them it is the product of the distances to both over the length of
-        the piece; the distance to the one end if the other is infinite; s if both are.
+        If z is given, x is that of the predictions z.
         """
-        u = x / divisor(s)
-        lower, upper = self.domain
-        if self.conjugate_kink:
-            room = np.where(u < 0, _between(u, lower, 0.0), _between(u, 0.0, upper))
-        else:
-            room = _between(u, lower, upper)
-        return np.asarray(s * np.maximum(room, 0.0))
+        raise NotImplementedError
 
-    def resting(self, m: Vector, delta: float) -> tuple[Mask, Vector]:
-        """Where phi' is constant within delta of the margin (or residual) m, and x/s there.
+    # ---- the same loss ---------------------------------------------------------------------------
 
-        If the margins are right to delta, those are the x/s of the optimum. What the second array
-        has in the other places is -phi'(m - delta).
-        """
-        below, above = (-self.arrays.derivative(m + change) for change in (-delta, delta))
-        at_rest = np.zeros(below.shape, dtype=bool)
-        for value in self._resting_values:
-            at_rest |= below == value
-        return at_rest & (below == above), below
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
 
-    def gap_share(self, m: Vector, x: Vector, s: Vector) -> Vector:
-        """s (phi(m) + phi*(-x/s)) + m x >= 0 for each sample: n times its part of P - D."""
-        return np.asarray(self.arrays.gap_share(m, x, s))
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items(), key=str))))
 
-    # ---- labels and names ------------------------------------------------------------------
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{k}={v!r}" for k, v in vars(self).items())
+        return f"{type(self).__name__}({parameters})"
+
+
+class ScalarLoss(BaseLoss):
+    """A loss of one prediction, of a margin or with a real label."""
+
+    margin: bool | None = True
 
     def check_labels(self, y: Any, n: int) -> Vector:
         """The labels as float64, or an error that says what they should be."""
@@ -202,49 +149,49 @@ class Loss:
                 )
         return labels
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+    def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
+        return self.check_labels(y, n), 1
 
-    def __hash__(self) -> int:
-        return hash((type(self), self.theta))
-
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{k}={v!r}" for k, v in vars(self).items())
-        return f"{type(self).__name__}({parameters})"
-
-
-def flat(array: Any) -> Vector:
-    """The array as the kernels read it."""
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-
-
-def _map(function: Any, argument: Any) -> Any:
-    return function(flat(argument)).reshape(np.shape(argument))[()]
-
-
-def _between(u: Vector, lower: float, upper: float) -> Vector:
-    """The distances of u from both bounds multiplied, over the length between them; see `room`."""
-    if math.isfinite(lower) and math.isfinite(upper):
-        return (u - lower) * (upper - u) / (upper - lower)
-    if math.isfinite(lower):
-        return u - lower
-    return upper - u if math.isfinite(upper) else np.ones_like(u)
-
-
-@lru_cache(maxsize=256)
-def _compiled(kernel: str, theta: tuple[float, ...]) -> kernels.Loss:
-    """The compiled loss, made once for each set of parameters; it never changes."""
-    made = kernels.Loss(kernel, theta)
-    if kernel == "interval":
-        _, epsilon, gamma, lower, upper = theta
-        if not (epsilon >= 0 and gamma >= 0 and lower <= 0 <= upper and lower < upper):
+    def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
+        if not (intercept and self.margin):
+            return
+        kept = s > 0
+        if not (np.any(kept & (y > 0)) and np.any(kept & (y < 0))):
             raise ValueError(
-                "theta of a loss is (k, epsilon, gamma, lower, upper) with epsilon >= 0, gamma >= "
-                f"0 and lower <= 0 <= upper, not both 0; got {theta}."
+                "only one class has samples of positive weight, and then no intercept is best: "
+                "the larger, the better. Give samples of both classes, or intercept=False."
             )
-        if gamma == 0 and math.isinf(upper - lower):
+
+
+def _each(s: Vector, z: Vector) -> Vector:
+    """The weights, so that they multiply z."""
+    return s if z.ndim == 1 else s[:, None]
+
+
+def check_classes(y: Any, n: int, K: int | None, name: str) -> tuple[Any, int]:
+    """Labels 0..K-1 as int32, and K."""
+    cure = "map your classes to 0..K-1, for example np.unique(y, return_inverse=True)[1]"
+    given = np.asarray(y)
+    if given.dtype.kind in "OUST":
+        raise TypeError(f"y must hold the labels 0..K-1, got dtype {given.dtype}; {cure}.")
+    labels = check.vector(y, n, "y", each="row of X")
+    whole = np.rint(labels)
+    if np.any(labels != whole) or labels.min() < 0:
+        wrong = labels[(labels != whole) | (labels < 0)][0]
+        raise ValueError(f"loss {name!r} takes the labels 0..K-1, got {wrong:g}; {cure}.")
+    most = int(labels.max()) + 1
+    if K is None:
+        K = most
+        if max(n, 2) < K:  # a forgotten mapping would ask for much memory
             raise ValueError(
-                f"a loss with gamma = 0 must have a bounded domain, got {lower, upper}: without a "
-                "bound on its slopes it is infinite somewhere."
+                f"y has the label {K - 1} and only {n} samples: {K} classes would be more than "
+                f"samples; {cure}."
             )
-    return made
+    if most > K:
+        raise ValueError(f"y has the label {most - 1}, and there are {K} classes: 0..{K - 1}.")
+    if K < 2 or labels.min() == labels.max():
+        raise ValueError(
+            f"y has only one class ({labels[0]:g}): there is nothing to separate. Give samples of "
+            "at least two classes."
+        )
+    return labels.astype(np.int32), K

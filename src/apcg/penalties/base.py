@@ -41,6 +41,10 @@ class Regulariser(Protocol):
         """Whether g(w) = sum_j (b_j/2) w_j^2, without L1 and bounds."""
 
     @property
+    def soft(self) -> tuple[float, float] | None:
+        """(a, b) if g is the same a|w| + (b/2)w^2 for all entries of w, b > 0; else None."""
+
+    @property
     def leaves_free(self) -> bool:
         """Whether some feature has no penalty and no bound on one side: g* is infinite but at 0."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import validation as check
+from .._base.own import locked
 from .._base.validation import Vector
 from .base import NAMES, NOT_SEPARABLE, shown
 
@@ -23,6 +24,7 @@ class OwnRegulariser:
     """
 
     separable = is_l2 = is_quadratic = leaves_free = splits_exactly = False
+    soft = None
     #: whether there is one more feature at the end, without any penalty
     free = False
 
@@ -78,16 +80,16 @@ class OwnRegulariser:
         return np.concatenate([made, free[-1:]]) if self.free else made
 
     def conjugate(self, v: Vector) -> float:
-        return _number(self.g.conjugate(_locked(v)), "conjugate(v)")
+        return _number(self.g.conjugate(locked(v)), "conjugate(v)")
 
     def conjugate_gradient(self, v: Vector) -> Vector:
-        made = self.g.conjugate_gradient(_locked(v))
+        made = self.g.conjugate_gradient(locked(v))
         return _shaped(made, self.shape, "conjugate_gradient(v)")
 
     def excess(self, v: Vector) -> float:
         if self.strong_convexity > 0:
             return 0.0
-        times = _number(self.g.excess(_locked(v)), "excess(v)")
+        times = _number(self.g.excess(locked(v)), "excess(v)")
         if times <= 1 and not math.isfinite(self.conjugate(v)):  # the two differ by a rounding
             return math.nextafter(1.0, 2.0)
         return times
@@ -99,14 +101,7 @@ class OwnRegulariser:
         return math.isfinite(self.value(w))
 
     def _given(self, w: Vector) -> Vector:
-        return _locked(w[:-1] if self.free else w)
-
-
-def _locked(array: Vector) -> Vector:
-    """The same numbers, which a function of the user's cannot change."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+        return locked(w[:-1] if self.free else w)
 
 
 def _number(given: Any, what: str) -> float:

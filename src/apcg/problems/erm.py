@@ -19,8 +19,9 @@ x   (n_samples,)     the dual point, labels premultiplied: x_i/s_i is in `loss.d
                      where s_i = 0. With an intercept sum_i y_i x_i = 0, or sum_i x_i = 0.
 v   (d,)             A x/(lambda n); w = grad g*(v) at the optimum
 
-With K outputs (`outputs`) W is (d, K), the intercepts (K,), predictions and x (n_samples, K)
-and v (d, K); s stays a vector, and so does y for a loss over classes.
+With K > 1 outputs W is (d, K), the intercepts (K,), predictions and x (n_samples, K) and v (d, K),
+which is the same problem with A_i = a_i (x) I, a matrix, as section 5 of the paper allows. s stays
+a vector, and so does y for a loss over classes. K comes from the loss and the labels.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ import numpy as np
 
 from .. import losses
 from .._base import validation as check
+from .._base.own import is_own, refuse_overrides
 from .._base.validation import Vector
-from .._base.weights import normalised
-from .._kernels.data.matrix import inner
+from .._base.weights import divisor, normalised
 from ..data import Matrix, by_row
 from ..data.spectra import largest_singular_value_squared
+from ..losses.per_output import with_labels
+from ..losses.shift import imbalance
 from ..penalties.base import NOT_SEPARABLE, Regulariser, shown
 from ..penalties.interval import Interval
 from ..penalties.registry import of as regulariser_of
@@ -81,6 +84,7 @@ class ERM:
     n_samples : all rows of X, the length of x
     L : the constants L_i of the coordinates that are solved for
     R : max_i sqrt(s_i)|a_i|, the paper's R
+    K : the number of outputs
     mu : alpha gamma n/(R^2 + alpha gamma n), the convexity parameter of Theorem 2
     condition_number : R^2/(alpha gamma)
     dual_form : whether g is strongly convex, so that the dual is solved
@@ -96,13 +100,12 @@ class ERM:
     (1.0, 0.0)
     """
 
-    K = 1  #: the number of outputs
-
-    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
-        """A problem with K outputs, if the loss or the labels say so."""
-        from .outputs import class_for
-
-        return object.__new__(class_for(cls, y, loss))
+    loss: Any
+    g: Regulariser
+    penalty: str
+    K: int
+    dual_form: bool
+    intercept: bool
 
     def __init__(
         self,
@@ -116,45 +119,36 @@ class ERM:
         positive: bool = False,
         intercept: bool = False,
     ) -> None:
+        if is_own(type(self)):
+            refuse_overrides(self, ERM, frozenset(), "Make the problem with ERM(...).")
         self.loss = losses.by_name(loss)
         self.alpha = _alpha(alpha)
         self.samples = by_row(X, "X")
         self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
-        self._take_labels(y)
+        self.loss, self.y, self.K = with_labels(self.loss, y, self.n_samples)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
-        self.g = self._regulariser(penalty, l1_ratio, positive)
+        self.g = regulariser_of(penalty, l1_ratio, positive, self.d, self.K)
         self.penalty = shown(penalty)
         self.dual_form = self.g.strong_convexity > 0
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}.")
         self.intercept = bool(intercept)
-        self._check_classes()
+        self.loss.check_use(self.y, self.weights, self.K, self.intercept)
         if not math.isfinite(self.R):
             cure = "scale its features (to a standard deviation of 1, say)"
             raise ValueError(f"X has rows whose squared norm overflows; {cure}.")
-        forms.check_solvable(self.loss, self.g, self.penalty)
-
-    def _take_labels(self, y: Any) -> None:
-        self.y = self.loss.check_labels(y, self.n_samples)
-
-    def _regulariser(self, penalty: Any, l1_ratio: float, positive: bool) -> Regulariser:
-        return regulariser_of(penalty, l1_ratio, positive, self.d)
-
-    def _check_classes(self) -> None:
-        if self.intercept and self.loss.margin:
-            free.check_both_classes(self.y, self.weights)
+        forms.check_solvable(self)
 
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""
         return self.altered(alpha=_alpha(alpha))
 
     def with_labels(self, y: Any, sample_weight: Any = None) -> ERM:
-        """The same problem, sharing X, with other labels and weights."""
+        """The same problem, sharing X, with other labels and weights, and as many outputs."""
         weights, n = normalised(sample_weight, self.n_samples)
-        labels = self.loss.check_labels(y, self.n_samples)
-        other = self.altered(y=labels, weights=weights, n=n)
-        other._check_classes()
-        return other
+        labels, _ = self.loss.read_labels(y, self.n_samples, self.K)
+        self.loss.check_use(labels, weights, self.K, self.intercept)
+        return self.altered(y=labels, weights=weights, n=n)
 
     def altered(self, **changes: Any) -> ERM:
         """A copy that shares all data, with other attributes."""
@@ -177,13 +171,20 @@ class ERM:
         return self._extended(self.samples.with_ones, 0.0)
 
     def _extended(self, samples: Matrix, strength: float) -> ERM:
+        g, dual_form = self.g.extended(self.d, strength), strength > 0
         return self.altered(
-            samples=samples,
-            d=self.d + 1,
-            g=self.g.extended(self.d, strength),
-            dual_form=strength > 0,
-            intercept=False,
+            samples=samples, d=self.d + 1, g=g, dual_form=dual_form, intercept=False
         )
+
+    @property
+    def w_shape(self) -> tuple[int, ...]:
+        """The shape of w and v: (d,), or (d, K) if K > 1."""
+        return (self.d,) if self.K == 1 else (self.d, self.K)
+
+    @property
+    def x_shape(self) -> tuple[int, ...]:
+        """The shape of x and of predictions: (n_samples,), or (n_samples, K) if K > 1."""
+        return (self.n_samples,) if self.K == 1 else (self.n_samples, self.K)
 
     # ---- constants --------------------------------------------------------------------------
 
@@ -200,6 +201,11 @@ class ERM:
         raise ValueError(f"penalty {self.penalty}: {NOT_SEPARABLE}")
 
     @property
+    def soft(self) -> tuple[float, float] | None:
+        """(a, b) if g is the same a|w| + (b/2)w^2 for all entries of w, b > 0; else None."""
+        return self.g.soft
+
+    @property
     def strong_convexity(self) -> float:
         """lambda times the strong convexity of g; it takes the place of lambda in the theorems."""
         return self.alpha * self.g.strong_convexity
@@ -211,7 +217,7 @@ class ERM:
         if b.size == 1 or not self.dual_form:
             norms = self.samples.squared_norms()
         else:
-            norms = self.samples.squared_norms(b.min() / b)
+            norms = self.samples.squared_norms((b.min() / b).reshape(-1))
         if norms.min() > 1e-100:
             return norms
         # 1/L_i must not overflow: a row next to nothing counts as a row of zeros does
@@ -239,8 +245,16 @@ class ERM:
 
     @property
     def L(self) -> Vector:
-        """L_i of the form that is solved: |A_i|^2/(lambda n^2) + gamma/(n s_i) in the dual."""
-        return self.form.L
+        """L_i of the form that is solved: |A_i|^2/(lambda n^2) + gamma/(n s_i) in the dual.
+
+        With K outputs they are those of the blocks x_i.
+        """
+        if self.K == 1:
+            return self.form.L
+        if not self.dual_form:
+            raise ValueError("L_i are those of the dual, and g is not strongly convex.")
+        own = self.loss.gamma / (self.n * divisor(self.weights))
+        return np.asarray(self.squared_norms / (self.strong_convexity * self.n**2) + own)
 
     @cached_property
     def spectral_norm(self) -> float:
@@ -254,38 +268,37 @@ class ERM:
 
     def check_w(self, w: Any, name: str = "w") -> Vector:
         """A primal point that a user gave, as float64; an error says what is wrong with it."""
-        return check.vector(w, self.d, name, each="column of X")
+        return check.shaped(w, self.w_shape, name, each="column of X")
 
     def check_x(self, x: Any, name: str = "x") -> Vector:
         """A dual point, or predictions, that a user gave; an error says what is wrong with it."""
-        return check.vector(x, self.n_samples, name, each="row of X")
+        return check.shaped(x, self.x_shape, name, each="row of X")
 
-    def check_b(self, b: Any, name: str, **bounds: Any) -> Any:
-        """An intercept that a user gave; an error says what is wrong with it."""
-        return check.number(b, name, **bounds)
+    def check_b(self, b: Any, name: str = "intercept", **bounds: Any) -> Any:
+        """An intercept that a user gave: a number, or K of them (one number stands for K of it)."""
+        return free.check_b(b, self.K, name, **bounds)
 
     def predictions(self, w: Any) -> Vector:
         """a_i' w for every sample."""
         return self.samples.times(self.check_w(w))
 
-    def primal(self, w: Any, intercept: float = 0.0) -> float:
+    def primal(self, w: Any, intercept: Any = 0.0) -> float:
         """P(w), or P(w, b)"""
-        w = self.check_w(w)
-        b = check.number(intercept, "intercept")
-        if b != 0 and not self.intercept:
+        w, b = self.check_w(w), self.check_b(intercept)
+        if np.any(b) and not self.intercept:
             raise ValueError(
-                f"this problem has no intercept, got {b:g}; make it ERM(..., intercept=True)."
+                f"this problem has no intercept, got {b}; make it ERM(..., intercept=True)."
             )
         return self.primal_from(w, self.samples.times(w) + b)
 
     def primal_from(self, w: Vector, z: Vector) -> float:
         """P(w), given the predictions z = X w, or X w + b."""
-        check.check_length(z, self.n_samples, "z")
+        check.check_shape(z, self.x_shape, "z")
         return float(self.loss_total(z) / self.n + self.alpha * self.g.value(w))
 
     def loss_total(self, z: Vector) -> float:
         """sum_i s_i phi_i(z_i)"""
-        return float(self.loss.arrays.total(z, self.y, self.loss.margin, self.weights))
+        return float(self.loss.total(z, self.y, self.weights))
 
     def dual(self, x: Any) -> float:
         """D(x); -inf if x is not dual feasible."""
@@ -296,7 +309,7 @@ class ERM:
 
     def imbalance(self, x: Vector) -> float:
         """|sum_i y_i x_i| over what rounding can make of it: above 1, x is not dual feasible."""
-        return free.imbalance(self.signed(x))
+        return imbalance(self.signed(x))
 
     def combine(self, x: Any) -> Vector:
         """v = A x/(lambda n)"""
@@ -304,7 +317,10 @@ class ERM:
 
     def v_of(self, x: Vector) -> Vector:
         """v = A x/(lambda n), for loops."""
-        return self.samples.adjoint(self.signed(x)) / (self.alpha * self.n)
+        if self.K == 1:
+            return self.samples.adjoint(self.signed(x)) / (self.alpha * self.n)
+        # x is small beside A x, which would be copied to divide it
+        return self.samples.adjoint(self.signed(x) / (self.alpha * self.n))
 
     def signed(self, x: Vector) -> Vector:
         """x times the labels for a loss of margins: the coefficients of the samples in A x."""
@@ -312,15 +328,13 @@ class ERM:
 
     def dual_from(self, x: Vector, v: Vector) -> float:
         """D(x), given v = A x/(lambda n)."""
-        check.check_length(x, self.n_samples, "x")
+        check.check_shape(x, self.x_shape, "x")
         total = 0.0 - self.conjugate_total(x)
-        if not self.loss.margin:
-            total += inner(self.y, x)
         return float(total / self.n - self.alpha * self.g.conjugate(v))
 
     def conjugate_total(self, x: Vector) -> float:
-        """sum_i s_i phi*(-x_i/s_i), without the labels of a loss of residuals."""
-        return float(self.loss.arrays.total_conjugate(x, self.weights))
+        """sum_i s_i phi_i*(-x_i/s_i); infinite if x is not dual feasible."""
+        return float(self.loss.conjugate_total(x, self.y, self.weights))
 
     def omega(self, x: Any) -> Vector:
         """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
@@ -331,7 +345,7 @@ class ERM:
             )
         return self.g.conjugate_gradient(self.combine(x))
 
-    def gap(self, x: Any, w: Any = None, intercept: float | None = None) -> float:
+    def gap(self, x: Any, w: Any = None, intercept: Any = None) -> float:
         """P(w) - D(x) >= 0, with w = omega(x) unless given, and the b that is best for that w."""
         x = self.check_x(x)
         w = self.omega(x) if w is None else self.check_w(w)
@@ -339,21 +353,24 @@ class ERM:
             intercept = self.best_shift(self.samples.times(w)) if self.intercept else 0.0
         return self.primal(w, intercept) - self.dual(x)
 
-    def best_intercept(self, z: Any, guess: float = 0.0) -> float:
-        """The b that is best with the predictions z + b; the middle if it is an interval."""
-        return self.best_shift(self.check_x(z, "z"), check.number(guess, "guess"))
+    def best_intercept(self, z: Any, guess: Any = 0.0) -> Any:
+        """The b that is best with the predictions z + b; the middle if it is an interval.
 
-    def best_shift(self, z: Vector, guess: float = 0.0) -> float:
+        With K outputs b has K numbers, which sum to zero for a loss over classes.
+        """
+        return self.best_shift(self.check_x(z, "z"), self.check_b(guess, "guess"))
+
+    def best_shift(self, z: Vector, guess: Any = 0.0) -> Any:
         """The b that is best with the predictions z + b, for loops."""
-        return free.best(self.loss, self.y, self.weights, z, guess)
+        return self.loss.best_shift(z, self.y, self.weights, guess)
 
     def balance(self, x: Any) -> Vector:
         """A dual feasible point near x with sum_i y_i x_i = 0, which an intercept asks for."""
         return self.balanced(self.check_x(x))
 
-    def balanced(self, x: Vector) -> Vector:
-        """A dual feasible point near x with sum_i y_i x_i = 0, for loops."""
-        return free.balance(self.loss, self.y, self.weights, x)
+    def balanced(self, x: Vector, z: Vector | None = None) -> Vector:
+        """A dual feasible point near x with sum_i y_i x_i = 0, for loops; x may be that of z."""
+        return np.asarray(self.loss.balance(x, self.y, self.weights, z))
 
     def dual_point(self, z: Vector, *, exact: bool = False) -> tuple[Vector, Vector]:
         """A feasible x from predictions z = X w + b, and v = A x/(lambda n).
@@ -365,8 +382,8 @@ class ERM:
 
     def dual_pair(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
         """(x, v) of `dual_point`, for loops."""
-        x = self.loss.dual_of(z, self.y, self.weights)
-        x = self.balanced(x) if self.intercept else x
+        x = self.loss.duals(z, self.y, self.weights)
+        x = self.balanced(x, z) if self.intercept else x
         v = self.v_of(x)
         slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
         while (excess := self.g.excess(v)) > 1:
@@ -379,8 +396,8 @@ class ERM:
         return x, v
 
     def into_domain(self, x: Any) -> Vector:
-        """The dual feasible point nearest to x."""
-        return np.asarray(self.loss.clip(self.check_x(x), self.weights))
+        """The dual feasible point nearest to x, as far as the loss knows."""
+        return np.asarray(self.loss.clip(self.check_x(x), self.y, self.weights))
 
     # ---- primal recovery, section 5.1 ---------------------------------------------------------
 
@@ -389,44 +406,23 @@ class ERM:
 
         argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
         """
-        self._no_intercept("refine")
-        x = self.check_x(x)
-        c = self.strong_convexity * self.n**2 / max(self.spectral_norm**2, 1e-300)
-        z = self.samples.times(self.omega(x))
-        return recovery.full_step(self.loss, self.y, self.weights, self.n, x, z, c)
+        return recovery.full_step(self, self.check_x(x))
 
     def pdgbound(self, x: Any) -> float:
         """Lemma 4: P(omega(x)) - D(x) <= (1/(2 n gamma)) sum_i s_i (A_i' w - a_i)^2.
 
         Infinite for a loss that is not smooth.
         """
-        self._no_intercept("pdgbound")
-        x = self.check_x(x)
-        if self.loss.gamma == 0 or not math.isfinite(self.dual(x)):
-            return math.inf
-        z = self.samples.times(self.omega(x))
-        return recovery.gap_bound(self.loss, self.y, self.weights, self.n, x, z)
-
-    def _no_intercept(self, name: str) -> None:
-        if self.intercept:
-            raise ValueError(f"{name} is for problems without an intercept (Theorem 4, Lemma 4).")
+        return recovery.gap_bound(self, self.check_x(x))
 
     # ---- the problem as the kernels solve it ----------------------------------------------------
 
     @cached_property
     def form(self) -> Composite:
         """The dual, or the primal if g is not strongly convex, as f + Psi over coordinates."""
-        g = self.interval
-        if not self.dual_form and self.loss.gamma == 0:
-            raise ValueError(
-                f"loss {self.loss.name!r} is not smooth and penalty {self.penalty} is not strongly "
-                "convex: there are no constants L_i, and no steps on coordinates. solve() takes "
-                "interior points for it."
-            )
-        if self.intercept:
+        if self.intercept and self.separable:
             return (self.bordered() if self.dual_form else self.unpenalised()).form
-        parts = self.samples, self.y, self.weights, self.loss, g, self.alpha, self.n
-        form = forms.dual(*parts, self.squared_norms) if self.dual_form else forms.primal(*parts)
+        form = forms.of(self)
         self.check_constants(form.L)
         return form
 
@@ -438,8 +434,9 @@ class ERM:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
 
     def __repr__(self) -> str:
+        outputs = f"{self.K} outputs, " if self.K > 1 else ""
         return (
-            f"ERM({self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
+            f"ERM({outputs}{self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
             f"{self.loss!r}, penalty={self.penalty}, alpha={self.alpha:g})"
         )
 

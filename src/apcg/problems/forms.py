@@ -6,20 +6,30 @@ primal: they are w_j, one for each feature; f has the loss and the square of g, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._base.validation import Vector
 from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
 from ..data import Matrix
-from ..losses.base import Loss
-from ..penalties.base import Regulariser
+from ..losses import Loss
 from ..penalties.interval import Interval
 from .composite import Composite, Smooth, Terms
 
 
-def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
+def check_solvable(problem: Any) -> None:
     """Refuse a loss and a penalty that no method is for, or that have no finite gap."""
+    loss, g, penalty = problem.loss, problem.g, problem.penalty
+    if loss.gamma == 0 and problem.K > 1 and g.soft is None:
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth, and with K outputs it takes penalty "
+            f'"l2" or "elasticnet" only, the same for all entries of W and without bounds, got '
+            f"{penalty}. Take one of these, or a smooth loss: "
+            '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber"; or '
+            'solve for one output at a time, if the loss is a sum over them (with "l1" too).'
+        )
     if loss.gamma == 0 and not g.separable:
         raise ValueError(
             f"loss {loss.name!r} is not smooth, and with a penalty of your own, {penalty}, only "
@@ -39,6 +49,24 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
             "penalty leaves features without any penalty or bounds, and then no duality gap "
             "is finite; give each a positive weight."
         )
+
+
+def of(problem: Any) -> Composite:
+    """The dual, or the primal if g is not strongly convex, of a problem without an intercept."""
+    p, loss, g = problem, problem.loss, problem.interval
+    if p.K > 1 or not loss.compiled:
+        raise ValueError(
+            f"steps on coordinates are for one output and losses of apcg's, got {p.K} outputs "
+            f"and loss {loss.name!r}."
+        )
+    if not p.dual_form and loss.gamma == 0:
+        raise ValueError(
+            f"loss {loss.name!r} is not smooth and penalty {p.penalty} is not strongly "
+            "convex: there are no constants L_i, and no steps on coordinates. solve() takes "
+            "interior points for it."
+        )
+    parts = p.samples, p.y, p.weights, loss, g, p.alpha, p.n
+    return dual(*parts, p.squared_norms) if p.dual_form else primal(*parts)
 
 
 def check_constants(L: Vector, alpha: float) -> None:

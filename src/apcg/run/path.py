@@ -223,7 +223,7 @@ def _ahead(problem: ERM, seen: list[_Seen], run: Run | None = None) -> Start | N
         few = (g for g in guesses if len(g.parts) < 4)
         ahead = [max((g.x(problem) for g in few), key=lambda found: found[0])[1]]
     else:
-        x_of, s = problem.loss.dual_of, problem.weights
+        x_of, s = problem.loss.duals, problem.weights
         ahead = [x_of(g.sum("slopes"), None, s) for g in guesses[-4:]]
     x, best = last.answer.x, problem.dual_from(last.answer.x, last.Ax / problem.alpha)
     for new in ahead:
@@ -255,7 +255,7 @@ class _Guess:
 
     def x(self, problem: ERM) -> tuple[float, Vector]:
         """About D(x), as if A x were what it was before x was put into its domain; and x."""
-        x = problem.loss.clip(self.sum("x", of_answer=True), problem.weights)
+        x = problem.loss.clip(self.sum("x", of_answer=True), problem.y, problem.weights)
         return problem.dual_from(x, self.sum("Ax") / problem.alpha), x
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.dual import many_outputs as kernel
 from ...certify.points import Certificate, Point, Start
-from ...losses.outputs import LOGISTIC, SOFTMAX
+from ...losses.base import LOGISTIC, SOFTMAX
 from ..base import REFRESH, Budget, Report, Run, Target, Work
 from .many_outputs_look import Look, error_bound
 from .many_outputs_momentum import Momentum

@@ -92,7 +92,7 @@ class Look:
         x and D are those of the new point afterwards, and W, P and z stay as they are.
         """
         setup, p = self.setup, self.setup.problem
-        way = p.loss.dual_of(self.z, p.y, p.weights)
+        way = p.loss.duals(self.z, p.y, p.weights)
         way -= self.x
         U = setup.rows(way)
         length = setup.square_of(U, way)

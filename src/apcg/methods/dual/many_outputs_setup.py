@@ -21,8 +21,9 @@ from ...certify.points import Certificate
 from ...data import Sparse
 from ...data.compact import Compact
 from ...data.many import padded, with_pads, zeros
-from ...losses.outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
-from ...problems.outputs import Outputs
+from ...losses.base import COLUMNS, SIMPLEX, SOFTMAX
+from ...losses.per_output import Columns
+from ...problems.erm import ERM
 from .one_output_momentum import CLASSES
 from .one_output_setup import DualTuning
 
@@ -74,7 +75,7 @@ DEFAULTS = BlockTuning()
 class Setup:
     """The problem as the kernel reads it."""
 
-    problem: Outputs
+    problem: ERM
     tuning: BlockTuning
 
     def __post_init__(self) -> None:

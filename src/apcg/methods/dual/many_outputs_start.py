@@ -9,7 +9,7 @@ import numpy as np
 from ..._base.validation import Matrix, Vector
 from ..._kernels.data import products_k
 from ...certify.points import Start
-from ...losses.outputs import LOGISTIC, SIMPLEX, SOFTMAX
+from ...losses.base import LOGISTIC, SIMPLEX, SOFTMAX
 
 if TYPE_CHECKING:
     from .many_outputs_setup import Setup
@@ -35,7 +35,7 @@ def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
             return _shrunk(setup, blocks, b)
     elif at.w is not None:
         z = p.samples.times(at.w) + b
-        blocks = setup.block_of(p.loss.dual_of(z, p.y, p.weights))
+        blocks = setup.block_of(p.loss.duals(z, p.y, p.weights))
     elif setup.kind == SOFTMAX:
         return _probabilities(setup, b)
     elif setup.kind == LOGISTIC:

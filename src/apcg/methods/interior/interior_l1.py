@@ -217,7 +217,7 @@ class InteriorL1Run(Run):
         if self._free:
             return Point(w=np.zeros(p.d), x=x, b=self.b)
         x[self._kept] = self._signed
-        x = p.loss.clip(p.y * x if p.loss.margin else x, p.weights)
+        x = p.loss.clip(p.signed(x), p.y, p.weights)
         if p.intercept:
             x = p.balanced(x)
         v = p.v_of(x)

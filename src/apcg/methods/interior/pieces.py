@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...losses.base import Loss
+from ...losses import Loss
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,7 +132,7 @@ class Stochastic:
         """Write the table and G at the present w, one pass; returns z = X w + b, x and A x."""
         p = self.problem
         z = p.samples.times(self.w) + self.b
-        x = p.loss.dual_of(z, p.y, p.weights)
+        x = p.loss.duals(z, p.y, p.weights)
         self._table[:] = -p.signed(x)
         self._memory.seen = p.n
         self.refresh()

@@ -24,8 +24,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
 from ...certify.points import Point
-from ...losses.outputs import SOFTMAX, Columns
-from ...problems.outputs import Outputs
+from ...losses.base import SOFTMAX
+from ...losses.per_output import Columns
+from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Work
 
 
@@ -62,7 +63,7 @@ class ManyOutputsNewtonTuning:
 TUNING = ManyOutputsNewtonTuning()
 
 
-def applies(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
+def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
     known = problem.loss.kind is not None and problem.loss.gamma > 0
     if not (known and problem.g.is_quadratic and problem.dual_form):
@@ -71,14 +72,14 @@ def applies(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
 
 
-def at_once(problem: Outputs) -> bool:
+def at_once(problem: ERM) -> bool:
     """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
     loss = problem.loss
     constant = isinstance(loss, Columns) and loss.eta == loss.gamma
     return bool(constant and applies(problem) and problem.n >= problem.d)
 
 
-def cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     """Nanoseconds of a run."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
     pairs, unknowns = K * (K + 1) / 2, D * K
@@ -88,7 +89,7 @@ def cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     return tuning.steps * (entries + tuning.step)
 
 
-def sweep_cost(problem: Outputs, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+def sweep_cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     """Nanoseconds of a pass of the dual, without momentum."""
     numbers = 2 * tuning.number * problem.samples.nnz * problem.K
     return numbers + tuning.row * problem.n_samples + tuning.sweep
@@ -98,7 +99,7 @@ class NewtonRun(Run):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
 
     def __init__(
-        self, problem: Outputs, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
+        self, problem: ERM, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
     ) -> None:
         self.problem, self._tuning = problem, tuning
         self.seen_as = problem.unpenalised() if problem.intercept else problem
@@ -131,7 +132,7 @@ class NewtonRun(Run):
     def advance(self, budget: Budget) -> Work:
         """One step; counted as the passes that it costs."""
         p = self.problem
-        x = p.signed(p.loss.dual_of(self._z, p.y, p.weights))
+        x = p.signed(p.loss.duals(self._z, p.y, p.weights))
         gradient = -self._adjoint(x) / p.n + self._ridge * self._W
         try:
             moved = self._factors and self._step(gradient, self._solve(gradient, x))

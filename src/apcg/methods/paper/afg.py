@@ -101,7 +101,7 @@ class AFG:
     def _smooth(self, y: Predicted) -> tuple[Vector, float]:
         """grad f and f at y."""
         p = self.problem
-        slopes = -p.signed(p.loss.dual_of(y.z, p.y, p.weights))
+        slopes = -p.signed(p.loss.duals(y.z, p.y, p.weights))
         gradient = p.samples.adjoint(slopes) / p.n + p.alpha * p.g.b * y.w
         return gradient, self._value(y)
 

@@ -13,7 +13,6 @@ from ..._base.validation import number
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ...problems.outputs import Outputs
 from ..base import (
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
@@ -39,7 +38,7 @@ ROUNDING = 1e-9
 
 DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
-    lambda p: isinstance(p, Outputs) and p.loss.kind is not None and p.soft is not None,
+    lambda p: p.loss.kind is not None and p.soft is not None,
     lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
 
@@ -50,8 +49,7 @@ KNOWN_LOSS = Need(
 )
 
 
-def _start(problem: ERM, at: Start) -> Outputs:
-    assert isinstance(problem, Outputs)
+def _start(problem: ERM, at: Start) -> ERM:
     if at.x is not None:
         check_dual_start(problem, at.x)
     return problem
@@ -199,7 +197,7 @@ class BlockPlan(Run):
 
     def __init__(
         self,
-        problem: Outputs,
+        problem: ERM,
         run: BlockRun | newton.NewtonRun,
         target: Target,
         sweeps: Callable[[Start], BlockRun],

@@ -18,9 +18,9 @@ import numpy as np
 from ..._base.validation import Matrix, Vector
 from ...certify.certificate import certify, certify_enough
 from ...certify.points import Certificate, Point, Start
-from ...losses.outputs import Columns
+from ...losses.per_output import Columns
 from ...problems.erm import ERM
-from ...problems.outputs import Outputs, apart
+from ...problems.side_by_side import apart
 from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
 
@@ -29,7 +29,7 @@ SLACK, TRIALS = 1e-15, 8
 
 
 def _falls_apart(problem: ERM) -> bool:
-    if not isinstance(problem, Outputs) or not isinstance(problem.loss, Columns):
+    if not isinstance(problem.loss, Columns):
         return False
     return problem.separable and unmet(Auto(), apart(problem)[0]) is None
 
@@ -53,16 +53,13 @@ class OneByOne:
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
     ) -> OneByOneRun:
         """Begin with the columns of x, w and b, or at zero."""
-        assert isinstance(problem, Outputs)
         return OneByOneRun(problem, at, target, rng)
 
 
 class OneByOneRun(Run):
     """The runs of all outputs."""
 
-    def __init__(
-        self, problem: Outputs, at: Start, target: Target, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> None:
         self.problem, self.parts, self.tol = problem, apart(problem), target.tol
         self.starts = [_column(at, k) for k in range(problem.K)]
         self.runs: list[Run] = [

@@ -139,7 +139,7 @@ class SpanRun(Run):
             return Point(x=found.x, b=found.b)
         if found.x is None and not self._failed:
             z = small.samples.times(found.w) + found.b
-            return Point(x=small.loss.dual_of(z, small.y, small.weights), b=found.b)
+            return Point(x=small.loss.duals(z, small.y, small.weights), b=found.b)
         return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
 
     def seen(self, certificate: Certificate) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 
 from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
-from ...losses.base import Loss
+from ...losses import Loss
 from ...problems.erm import ERM
 from ..base import QUADRATIC_PENALTY, Budget, Needs, Report, Run, Target, Work
 from ..interior.interior import PIECEWISE_LINEAR, InteriorRun
@@ -132,7 +132,7 @@ class SmoothingRun(Run):
         p, found = self._smooth, self._newton.point()
         assert found.w is not None
         z = p.samples.times(found.w) + found.b
-        return Point(w=found.w, x=p.loss.dual_of(z, p.y, p.weights), b=found.b)
+        return Point(w=found.w, x=p.loss.duals(z, p.y, p.weights), b=found.b)
 
     def seen(self, certificate: Certificate) -> None:
         """Go on to the next gamma, to the interior points, or to more rows.
@@ -170,4 +170,4 @@ class SmoothingRun(Run):
     def _sides(self, z: Vector) -> Vector:
         """x of each row by the side of the kink that it is on."""
         p = self._problem
-        return np.asarray(p.loss.dual_of(z, p.y, p.weights))
+        return np.asarray(p.loss.duals(z, p.y, p.weights))

@@ -22,7 +22,7 @@ from ...certify.result import Solution, Status, Trace
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Rows
-from ...problems.outputs import side_by_side
+from ...problems.side_by_side import side_by_side
 from ..base import Budget, Target
 from ..dual.many_outputs import BlockRun
 from ..dual.many_outputs_setup import DEFAULTS, Setup

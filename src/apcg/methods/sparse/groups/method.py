@@ -14,7 +14,7 @@ import numpy as np
 from ....certify.points import Start
 from ....data import Dense, Sparse
 from ....losses import Squared
-from ....losses.outputs import Columns
+from ....losses.per_output import Columns
 from ....penalties.groups import GroupNorms
 from ....problems.erm import ERM
 from ...base import SMOOTH_LOSS, Need, Needs, Target

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ...._kernels.losses import softmax
-from ....problems.intercept_outputs import imbalance
+from ....losses.shift import imbalance
 from ..losses_at import Seen
 
 #: Newton's steps for the intercepts, and halvings of one

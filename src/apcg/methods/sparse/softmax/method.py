@@ -17,7 +17,7 @@ import numpy as np
 
 from ....certify.points import Certificate, Point, Start
 from ....data import Sparse
-from ....losses.outputs import SOFTMAX
+from ....losses.base import SOFTMAX
 from ....penalties.groups import GroupNorms
 from ....penalties.interval import Interval
 from ....problems.erm import ERM

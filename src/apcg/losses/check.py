@@ -1,15 +1,121 @@
-"""Checks of losses of K predictions: their parts are compared with one another by brute force."""
+"""Checks of losses: their parts are compared with one another by brute force.
+
+`loss_report` is of a loss that is given by numbers, `outputs_report` of one that is a function of
+(n, K) arrays. `registry.check` chooses.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .checks import CLOSE, Report
-from .validation import Matrix, Vector
+from .._base.checks import CLOSE, Report, argmin, differ, first
+from .._base.validation import Matrix, Vector
+
+
+def loss_report(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
+    """Everything that can be compared of a loss; see `losses.check`."""
+    report = Report(f"loss {loss!r}")
+    m = _spread(loss.kinks)
+    _slopes(report, loss, m)
+    _constants(report, loss, m)
+    _conjugate(report, loss)
+    _prox_of_conjugate(report, loss)
+    if value is not None:
+        with np.errstate(all="ignore"):
+            mine = np.asarray(value(m), dtype=float)
+        report.add("value as you wrote it", differ(loss.value(m), mine, m, "m"))
+    return report
+
+
+def quick_loss_report(loss: Any) -> Report:
+    """The cheap part, at few points."""
+    report = Report(f"loss {loss!r}")
+    m = np.array([-30.0, -2.0, -0.4, 0.1, 0.7, 1.3, 30.0])
+    _slopes(report, loss, m)
+    _constants(report, loss, m)
+    return report
+
+
+def _spread(kinks: Vector) -> Vector:
+    sizes = np.logspace(-3, 3, 25)
+    around = (kinks[:, None] + np.array([-1e-2, -1e-4, 1e-4, 1e-2])).ravel()
+    return np.unique(np.concatenate([-sizes, [0.0], sizes, around]))
+
+
+def _slopes(report: Report, loss: Any, m: Vector) -> None:
+    """phi is convex with the derivative phi', whose values are -x for x in the domain."""
+    h = 1e-6 * (1 + np.abs(m))
+    left, right = loss.derivative(m - h), loss.derivative(m + h)
+    mean = (loss.value(m + h) - loss.value(m - h)) / (2 * h)
+    room = CLOSE * (1 + np.abs(left) + np.abs(right)) + 1e-9 * np.abs(loss.value(m)) / h
+    report.add(
+        "derivative against differences of value",
+        first(~((left - room <= mean) & (mean <= right + room)), m, "m", mean, right),
+    )
+    slopes = loss.derivative(m)
+    falls = np.append(np.diff(slopes) < -1e-9 * (1 + np.abs(slopes[1:])), False)
+    report.add("value is convex", first(falls, m, "m"))
+    lower, upper = loss.domain
+    outside = ~((lower - 1e-12 <= -slopes) & (-slopes <= upper + 1e-12))
+    report.add("-derivative is in the domain", first(outside, m, "m", -slopes))
+
+
+def _constants(report: Report, loss: Any, m: Vector) -> None:
+    """phi' is 1/gamma-Lipschitz and increases by at least 1/eta."""
+    h = 1e-4 * (1 + np.abs(m))
+    bend = (loss.derivative(m + h) - loss.derivative(m - h)) / (2 * h)
+    room = 1e-6 + 1e-10 * np.abs(loss.derivative(m)) / h
+    if loss.gamma > 0:
+        most = (1 + CLOSE) / loss.gamma
+        report.add("phi'' <= 1/gamma", first(bend > most + room, m, "m", bend))
+    if math.isfinite(loss.eta):
+        least = (1 - CLOSE) / loss.eta
+        report.add("phi'' >= 1/eta", first(bend < least - room, m, "m", bend))
+
+
+def _inside(loss: Any) -> Vector:
+    """Points between the bounds of the domain."""
+    lower, upper = (min(max(b, -50.0), 50.0) for b in loss.domain)
+    return np.array([lower + (upper - lower) * t for t in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)])
+
+
+def _conjugate(report: Report, loss: Any) -> None:
+    x = _inside(loss)
+
+    def minus(u: float) -> Callable[[float], float]:
+        return lambda m: float(loss.value(m)) - u * m
+
+    found = np.array([-minus(-t)(argmin(minus(-t))) for t in x])
+    report.add("conjugate against numerical maximisation", differ(loss.conjugate(-x), found, x))
+    lower, upper = loss.domain
+    beyond = np.array([b + s for b, s in ((lower, -0.1), (upper, 0.1)) if math.isfinite(b)])
+    finite = np.isfinite(loss.conjugate(-beyond)) if beyond.size else np.empty(0, bool)
+    report.add("conjugate is infinite outside the domain", first(finite, beyond, "x"))
+
+
+def _prox_of_conjugate(report: Report, loss: Any) -> None:
+    x = _inside(loss)
+    low, high = -float(x.max()) * 1.03 - 1e-6, -float(x.min()) * 1.03 + 1e-6
+    wrong = ""
+    for step in (0.1, 1.0, 10.0):
+        for v in (-1.5, -0.3, 0.0, 0.4, 2.0):
+
+            def goal(u: float, v: float = v, step: float = step) -> float:
+                return float(loss.conjugate(u)) + (u - v) ** 2 / (2 * step)
+
+            given = float(loss.prox_conjugate(v, step))
+            best = argmin(goal, max(min(low, given - 1), -60.0), min(max(high, given + 1), 60.0))
+            if not goal(given) <= goal(best) + CLOSE * (1 + abs(goal(best))):
+                wrong = wrong or f"at v = {v:g}, step = {step:g}: got {given:g}, {best:g} is less"
+    report.add("prox of the conjugate against brute force", wrong)
+
+
+# ---- of K predictions ----------------------------------------------------------------------------
 
 
 def outputs_report(
@@ -17,42 +123,42 @@ def outputs_report(
 ) -> Report:
     """Everything that can be compared of a loss with K outputs, for labels y of a few rows."""
     report = Report(f"loss {loss!r}")
-    z = _spread(np.random.default_rng(0), len(y), K)
-    if not _shapes(report, loss, z[0], y):
+    z = _spread_of_rows(np.random.default_rng(0), len(y), K)
+    if not _shapes_of_rows(report, loss, z[0], y):
         return report
     for name, compare in (
-        ("derivative against differences of value", _slopes),
-        ("value is convex", _convex),
-        ("the gradient changes by at most 1/gamma", _bend),
-        ("conjugate at gradients: phi + phi* = <u, z>", _equality),
-        ("conjugate is no less than <u, z> - phi(z)", _inequality),
-        ("conjugate against numerical maximisation", _maximum),
-        ("conjugate is infinite where the maximum is", _outside),
-        ("prox of the conjugate against brute force", _prox),
+        ("derivative against differences of value", _slopes_of_rows),
+        ("value is convex", _convex_of_rows),
+        ("the gradient changes by at most 1/gamma", _bend_of_rows),
+        ("conjugate at gradients: phi + phi* = <u, z>", _equality_of_rows),
+        ("conjugate is no less than <u, z> - phi(z)", _inequality_of_rows),
+        ("conjugate against numerical maximisation", _maximum_of_rows),
+        ("conjugate is infinite where the maximum is", _outside_of_rows),
+        ("prox of the conjugate against brute force", _prox_of_rows),
     ):
         report.add(name, compare(loss, z, y))
     if value is not None:
         mine = [np.asarray(value(t, y), dtype=float) for t in z]
-        report.add("value as you wrote it", _differ([loss.value(t, y) for t in z], mine))
+        report.add("value as you wrote it", _differ_of_rows([loss.value(t, y) for t in z], mine))
     return report
 
 
 def quick_outputs_report(loss: Any, y: Any, K: int) -> Report:
     """The cheap part, at few points."""
     report = Report(f"loss {loss!r}")
-    z = _spread(np.random.default_rng(0), len(y), K)[::3]
-    if _shapes(report, loss, z[0], y):
-        report.add("derivative against differences of value", _slopes(loss, z, y))
-        report.add("conjugate at gradients: phi + phi* = <u, z>", _equality(loss, z, y))
-        report.add("conjugate is no less than <u, z> - phi(z)", _inequality(loss, z, y))
+    z = _spread_of_rows(np.random.default_rng(0), len(y), K)[::3]
+    if _shapes_of_rows(report, loss, z[0], y):
+        report.add("derivative against differences of value", _slopes_of_rows(loss, z, y))
+        report.add("conjugate at gradients: phi + phi* = <u, z>", _equality_of_rows(loss, z, y))
+        report.add("conjugate is no less than <u, z> - phi(z)", _inequality_of_rows(loss, z, y))
     return report
 
 
-def _spread(rng: np.random.Generator, n: int, K: int) -> list[Matrix]:
+def _spread_of_rows(rng: np.random.Generator, n: int, K: int) -> list[Matrix]:
     return [size * rng.standard_normal((n, K)) for size in (0.01, 0.3, 1.0, 1.0, 3.0, 3.0, 30.0)]
 
 
-def _shapes(report: Report, loss: Any, z: Matrix, y: Any) -> bool:
+def _shapes_of_rows(report: Report, loss: Any, z: Matrix, y: Any) -> bool:
     n, K = z.shape
     u = loss.derivative(z, y)
     parts = {
@@ -69,7 +175,7 @@ def _shapes(report: Report, loss: Any, z: Matrix, y: Any) -> bool:
     return not wrong
 
 
-def _slopes(loss: Any, z: list[Matrix], y: Any) -> str:
+def _slopes_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     rng = np.random.default_rng(1)
     for t in z:
         d = rng.standard_normal(t.shape)
@@ -90,7 +196,7 @@ def _pairs(z: list[Matrix]) -> list[tuple[Matrix, Matrix]]:
     return [(a, b) for k, a in enumerate(z) for b in z[:k]]
 
 
-def _convex(loss: Any, z: list[Matrix], y: Any) -> str:
+def _convex_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     for a, b in _pairs(z):
         ends = 0.5 * (loss.value(a, y) + loss.value(b, y))
         bad = loss.value(0.5 * (a + b), y) > ends + 1e-9 * (1 + np.abs(ends))
@@ -100,7 +206,7 @@ def _convex(loss: Any, z: list[Matrix], y: Any) -> str:
     return ""
 
 
-def _bend(loss: Any, z: list[Matrix], y: Any) -> str:
+def _bend_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     if not loss.gamma > 0:
         return ""
     near = [(t, t + 1e-3 * d) for t, d in _pairs(z)]
@@ -117,7 +223,7 @@ def _bend(loss: Any, z: list[Matrix], y: Any) -> str:
     return ""
 
 
-def _equality(loss: Any, z: list[Matrix], y: Any) -> str:
+def _equality_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     for t in z:
         u = loss.derivative(t, y)
         inner, at = np.sum(u * t, axis=1), loss.value(t, y)
@@ -136,7 +242,7 @@ def _mixtures(loss: Any, z: list[Matrix], y: Any) -> list[Matrix]:
     return [0.5 * (a + b) for a, b in itertools.pairwise(u)]
 
 
-def _inequality(loss: Any, z: list[Matrix], y: Any) -> str:
+def _inequality_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     """phi(z) + phi*(u) >= <u, z>: a phi* that is too small would make a gap too small."""
     for u in _mixtures(loss, z, y):
         star = np.asarray(loss.conjugate(u, y))
@@ -149,7 +255,7 @@ def _inequality(loss: Any, z: list[Matrix], y: Any) -> str:
     return ""
 
 
-def _maximum(loss: Any, z: list[Matrix], y: Any) -> str:
+def _maximum_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     """By gradient steps of length gamma, which a smooth loss is sure to gain by."""
     if not loss.gamma > 0:
         return ""
@@ -169,14 +275,14 @@ def _maximum(loss: Any, z: list[Matrix], y: Any) -> str:
     return ""
 
 
-def _outside(loss: Any, z: list[Matrix], y: Any) -> str:
+def _outside_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     """A loss that does not change along a direction by more than a line has a phi* of infinity
     off that line: where <u, z> - phi(z) grows without end.
     """
     for u in _mixtures(loss, z, y)[:3]:
         for off in (
             0.1 * np.ones_like(u),
-            *(0.6 * s * _unit(u, k) for k in (0, 1) for s in (-1, 1)),
+            *(0.6 * s * _unit(u, k) for k in range(min(u.shape[1], 2)) for s in (-1, 1)),
         ):
             far = [np.sum((u + off) * t, axis=1) - loss.value(t, y)
                    for t in (1e3 * off, 1e6 * off)]  # fmt: skip
@@ -194,7 +300,7 @@ def _unit(u: Matrix, k: int) -> Matrix:
     return out
 
 
-def _prox(loss: Any, z: list[Matrix], y: Any) -> str:
+def _prox_of_rows(loss: Any, z: list[Matrix], y: Any) -> str:
     prox = getattr(loss, "prox_conjugate", None)
     if prox is None:
         return ""
@@ -217,7 +323,7 @@ def _prox(loss: Any, z: list[Matrix], y: Any) -> str:
     return ""
 
 
-def _differ(mine: list[Any], other: list[Any]) -> str:
+def _differ_of_rows(mine: list[Any], other: list[Any]) -> str:
     for a, b in zip(mine, other, strict=True):
         if np.shape(a) != np.shape(b):
             return f"got shape {np.shape(b)}, expected {np.shape(a)}"
