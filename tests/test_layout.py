@@ -393,3 +393,15 @@ def test_mutations_are_of_what_is_there(monkeypatch):
         text = (PACKAGE / m.file).read_text(encoding="utf-8")
         assert text.count(m.old) == 1, f"{m.file}: {m.what}"
         assert (ROOT / "tests" / m.tests).exists()
+
+
+def test_the_house_in_numbers(monkeypatch):
+    """What is settled of the facts that tools/house.py prints."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    house = importlib.import_module("house")
+    found = {what: count for what, count, _ in house.facts()}
+    assert found["modules at the top"] <= 8
+    assert found["files directly in methods/"] <= 4
+    assert house.fullest()[0] <= 15, house.fullest()
+    assert not found["private members of a problem"]
+    assert house.calls("ERM")  # the counters see something
