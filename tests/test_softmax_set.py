@@ -341,7 +341,7 @@ def test_float32_columns_give_way_to_float64():
     p = ERM(X, y, "multinomial", "l1", 0.01)
     run = ON_COLUMNS.start(p, Start(), Target(1e-6, 1000), np.random.default_rng(0)).at_last
     assert run.narrow
-    fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+    fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0)).at_last
     assert not fine.narrow
     run._tol = 1e-13
     for _ in range(20):
@@ -356,7 +356,7 @@ def test_columns_left_out_come_back():
     X, y = data(2, sparse=True)
     p = ERM(X, y, "multinomial", "l1", 0.005)
     best = solve(p, ON_COLUMNS, tol=1e-9)
-    run = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+    run = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0)).at_last
     run.advance(Budget(1))
     run.theta, run.kept = 1.0, np.arange(1)
     run.top[1:] = 0.0  # as if they had been far away
@@ -399,7 +399,8 @@ def test_without_a_floor_steps_are_cut():
     for floor, trust in ((SetTuning().floor, SetTuning().trust), (0.0, 1e9)):
         tuning = replace(SetTuning(few_rows=0), floor=floor, least_floor=min(floor, 1e-12),
                          trust=trust, trusts=(1.0, max(20.0, trust)))  # fmt: skip
-        run = ClassSet(tuning).start(p, Start(), Target(1e-3, 10_000), np.random.default_rng(0))
+        made = ClassSet(tuning).start(p, Start(), Target(1e-3, 10_000), np.random.default_rng(0))
+        run = made.at_last
         calls, along = [], run.losses.along
         run.losses.along = lambda *a, _along=along, _calls=calls: _calls.append(1) or _along(*a)
         run.advance(Budget(10_000))

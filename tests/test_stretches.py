@@ -111,7 +111,7 @@ def test_an_intercept_wants_x_to_sum_to_zero():
 
 
 def test_an_x_that_does_not_is_no_certificate(monkeypatch):
-    monkeypatch.setattr(ERM, "_imbalance", lambda *_: 1.1)
+    monkeypatch.setattr(ERM, "imbalance", lambda *_: 1.1)
     assert not list(path_dense.answers(problem(intercept=True), ALPHAS, 1e-3))
 
 

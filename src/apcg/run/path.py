@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ from .._base.budget import Budget
 from .._base.validation import Vector
 from .._base.weights import divisor
 from ..certify.certificate import certify_enough
-from ..certify.points import Start
-from ..certify.result import Solution, Status, Trace
+from ..certify.points import Certificate, Report, Start
+from ..certify.result import Solution, Status, answer
 from ..methods.base import Method, Run, Target
 from ..methods.paper.adaptive import resting
 from ..methods.sparse.dense import path_dense
@@ -99,7 +99,7 @@ def _together(
     if checked.max_epochs == 0:
         return made, False
     begun, tol, interrupted = time.perf_counter(), checked.tol, False
-    found: dict[int, path_dense.Found] = {}
+    found: dict[int, Certificate] = {}
     try:
         found.update(path_dense.answers(problem, alphas, tol))
     except KeyboardInterrupt:
@@ -110,29 +110,11 @@ def _together(
         "working_set: it goes on from the alpha before, many of them on one Gram matrix or set of "
         "columns, whose sweeps are not counted in the passes"
     )
+    said = Report(at_work="working_set", notes=[note])
     for k, c in found.items():
-        gap = c.primal - c.dual
-        relative = gap / abs(c.primal) if c.primal else 0.0
-        made[k] = Solution(
-            w=c.w, x=c.x, primal=c.primal, dual=c.dual, epochs=1, seconds=seconds,
-            status=Status.of("converged", 1, relative, tol), intercept=c.b,
-            trace=_one_look(c.primal, c.dual, 1, seconds, math.nan, note),
-            method=str(method), side="primal", mu=math.nan,
-        )  # fmt: skip
+        status = Status.of("converged", 1, c.relative, tol)
+        made[k] = answer(c, status, said, str(method), 1, seconds)
     return made, interrupted
-
-
-def _one_look(
-    primal: float, dual: float, epochs: int, seconds: float, mu: float, note: str
-) -> Trace:
-    """The record of an answer that was looked at once."""
-    trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
-    trace.append(
-        epoch=epochs, seconds=seconds, primal=primal, dual=dual, gap=primal - dual,
-        mu=mu, restarts=0, method="working_set",
-    )  # fmt: skip
-    trace.notes = [note]
-    return trace
 
 
 def _gone_on(
@@ -158,13 +140,9 @@ def _gone_on(
     code = "converged" if found.relative <= tol else "max_epochs"
     seconds = time.perf_counter() - begun
     note = "working_set: it goes on with the set of the alpha before"
-    trace = _one_look(found.primal, found.dual, epochs, seconds, last.mu, note)
+    said = Report(last.side, "working_set", last.mu, notes=[note])
     status = Status.of(code, epochs, found.relative, tol)
-    answer = replace(
-        last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
-        epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
-    )  # fmt: skip
-    return answer, run
+    return answer(found, status, said, last.method, epochs, seconds), run
 
 
 @dataclass

@@ -10,8 +10,8 @@ import numpy as np
 from .._base import validation as validate
 from ..certify.certificate import certify, certify_again
 from ..certify.judge import Judge
-from ..certify.points import Certificate, Point, Start
-from ..certify.result import Solution, Status
+from ..certify.points import Certificate, Point, Report, Start
+from ..certify.result import Solution, Status, answer
 from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
 from ..methods.paper.apcg import Algorithm5
@@ -165,20 +165,9 @@ def _solution(
         status = Status.of("converged", outcome.epochs, final.relative, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
-    return Solution(
-        w=final.w,
-        x=final.x,
-        primal=final.primal,
-        dual=final.dual,
-        status=status,
-        epochs=outcome.epochs,
-        seconds=outcome.seconds,
-        trace=trace,
-        method=method.name,
-        side=outcome.best.side,
-        mu=float(trace.last("mu")) if len(trace) else stepping.report.mu,
-        intercept=final.b,
-    )
+    mu = float(trace.last("mu")) if len(trace) else stepping.report.mu
+    said = Report(outcome.best.side, mu=mu)
+    return answer(final, status, said, method.name, outcome.epochs, outcome.seconds, trace)
 
 
 def _start(problem: ERM, method: Method, x0: Any) -> Start:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...certify.certificate import Certificate, certify_enough
-from ...certify.points import Start
-from ...certify.result import Solution, Status, Trace
+from ...certify.certificate import Certificate, certify_enough, stated
+from ...certify.points import Report, Start
+from ...certify.result import Solution, Status, answer
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Rows
@@ -63,18 +63,10 @@ class Together:
         """The answer of problem k, if it is within the tolerance."""
         if not self.found or not self.found[k].relative <= tol:
             return None
-        c = self.found[k]
-        trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
-        trace.append(
-            epoch=self.passes, seconds=self.seconds, primal=c.primal, dual=c.dual, gap=c.gap,
-            mu=1.0, restarts=0, method="sdca",
-        )  # fmt: skip
-        trace.notes = [f"{len(self.found)} problems side by side"]
-        status = Status.of("converged", self.passes, c.relative, tol)
-        return Solution(
-            c.w, c.x, c.primal, c.dual, status, self.passes, self.seconds, trace, "auto", "dual",
-            1.0, c.b,
-        )  # fmt: skip
+        found, note = self.found[k], f"{len(self.found)} problems side by side"
+        said = Report("dual", "sdca", 1.0, notes=[note])
+        status = Status.of("converged", self.passes, found.relative, tol)
+        return answer(found, status, said, "auto", self.passes, self.seconds)
 
 
 def patience(problems: Sequence[ERM]) -> float:
@@ -159,7 +151,7 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     v = _columns(v)
     for k, p in enumerate(problems):
         P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])
-        made = Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True)
+        made = stated(w[k], each[k], float(b[k]), z[k], P, D)
         found.append(certify_enough(p, made, 0.0))
     return found
 

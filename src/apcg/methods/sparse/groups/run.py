@@ -14,7 +14,6 @@ the softmax is in `softmax_set.groups`.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,14 +57,7 @@ class GroupRun(SparseRun):
 
     def _prepare(self, problem: ERM, at: Start) -> None:
         self.penalty = GroupPenalty.of(problem)
-        flat: Any = problem
-        if problem.K > 1:  # the outputs of a row follow one another
-            weights = problem.weights
-            flat = SimpleNamespace(
-                loss=problem.loss.loss, y=problem.y.reshape(-1), n=problem.n,
-                weights=np.repeat(weights, problem.K) if weights.size > 1 else weights,
-            )  # fmt: skip
-        self.losses = Losses(flat)
+        self.losses = Losses(problem)
         shape = (problem.d,) if problem.K == 1 else (problem.d, problem.K)
         self.w = np.zeros(shape) if at.w is None else at.w[self._members]
         self.b = np.zeros(problem.K) if at.b is None or problem.K == 1 else np.array(at.b, float)

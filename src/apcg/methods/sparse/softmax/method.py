@@ -100,11 +100,6 @@ class ColumnsFirst(Run):
         self._target = target
         self.notes: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "at_last":  # in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.at_last, name)
-
     @property
     def report(self) -> Report:
         """That of the run at work."""
