@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...certify.certificate import certify, certify_enough, joined
+from ...certify.certificate import certify_enough, certify_start, joined
 from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import Columns
 from ...problems.erm import ERM
@@ -97,7 +97,7 @@ class OneByOneRun(Run):
     def point(self) -> Certificate:
         """The certificates of the outputs side by side; of one that had no turn, of its start."""
         found = [
-            _begun(part, start) if c is None else c
+            certify_start(part, start) if c is None else c
             for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
         ]
         return joined(self.problem, self.parts, found)
@@ -118,11 +118,3 @@ def _column(at: Start, k: int) -> Start:
     x, w = (None if a is None else np.ascontiguousarray(a[:, k]) for a in (at.x, at.w))
     b = None if at.b is None else float(at.b[k])
     return Start(x, w, b, side=at.side)
-
-
-def _begun(part: ERM, at: Start) -> Certificate:
-    """The certificate of a start."""
-    w = at.w
-    if w is None and (at.x is None or not part.dual_form):  # no w is known by x alone
-        w = np.zeros(part.d)
-    return certify(part, Point(w, at.x, 0.0 if at.b is None else at.b))
