@@ -56,7 +56,7 @@ def test_the_answer_is_as_good_as_the_best_look(name, K):
 
 def fits(method, p):
     try:
-        registry.check_fit(registry.find(method, p.K), p)
+        registry.check_fit(registry.find(method, p), p)
     except ValueError:
         return False
     return True

@@ -32,6 +32,8 @@ ORDER = (
     ("run",),
     ("model",),
     ("estimators", "experiments"),
+    ("linear_model",),
+    ("patch",),
     ("cli",),
     ("__main__",),
 )
@@ -249,7 +251,7 @@ def test_functions_are_short():
     ("package", "where"),
     [
         ("matplotlib", {"plots"}),
-        ("sklearn", {"estimators", "_base", "datasets"}),
+        ("sklearn", {"estimators", "linear_model", "_base", "datasets"}),
         ("numba", {"_base"}),
         ("click", {"cli"}),
         ("pooch", {"datasets"}),
@@ -379,7 +381,14 @@ def test_the_version_is_written_once():
 
 
 def test_public_names_exist():
-    for module in (apcg, apcg.datasets, apcg.functions, apcg.penalties, apcg.theory):
+    for module in (
+        apcg,
+        apcg.datasets,
+        apcg.functions,
+        apcg.linear_model,
+        apcg.penalties,
+        apcg.theory,
+    ):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name} has no docstring"
 

@@ -107,7 +107,7 @@ def test_the_modes():
     ({"multi_class": "multinomial"}, "is for loss='logistic'"),
     ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "is for loss='hinge'"),
     ({"multi_class": "all"}, "multi_class must be one of"),
-    ({"loss": "logistic", "method": "adaptive"}, "is for one output"),
+    ({"loss": "logistic", "method": "adaptive"}, "needs one output"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(given, words):
     X, y = load_iris(return_X_y=True)

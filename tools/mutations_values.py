@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "run/solve.py",
         "a certificate from kept sums is given back",
-        "if not found.exact:\n",
-        "if False:\n",
+        "return found if found.exact else",
+        "return found if True else",
         EDGES,
         only="cut_short",
     ),

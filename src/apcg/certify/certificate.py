@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.validation import Vector
 from ..problems.erm import ERM
-from .points import Certificate, Point
+from .points import Certificate, Point, Start
 
 __all__ = [
     "Certificate",
@@ -19,6 +19,7 @@ __all__ = [
     "certify_again",
     "certify_enough",
     "certify_given",
+    "certify_start",
     "joined",
     "stated",
 ]
@@ -71,6 +72,14 @@ def certify_again(problem: ERM, bare: Point, found: Certificate, tol: float) -> 
         return alone
     pair = certify(problem, found.bare())
     return pair if pair.gap < alone.gap else alone
+
+
+def certify_start(problem: ERM, at: Start) -> Certificate:
+    """The certificate of where a run would start: at zero, if nothing is known."""
+    w = at.w
+    if w is None and (at.x is None or not problem.dual_form):  # no w is known by x alone
+        w = np.zeros(problem.d if problem.K == 1 else (problem.d, problem.K))
+    return certify(problem, Point(w, at.x, 0.0 if at.b is None else at.b))
 
 
 def certify_given(problem: ERM, point: Point) -> Certificate:

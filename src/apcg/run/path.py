@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,7 +32,8 @@ def path(
 
     The dual point x of one alpha is feasible for the next, and a good start; for a penalty that is
     solved in the primal ("l1") it is w that is handed on. `options` are those of `solve`, but x0;
-    max_epochs, time_limit and callback are for each alpha. Ctrl-C gives back what there is.
+    max_epochs, time_limit and callback are for each alpha. Ctrl-C gives back the answers there are,
+    the last of which may be "interrupted"; it is a KeyboardInterrupt only if there is none yet.
 
     Parameters
     ----------
@@ -61,27 +63,44 @@ def path(
         raise ValueError("alphas is empty: give at least one.")
     problem.with_alpha(float(alphas.min()))  # an error if one is not positive
     together, interrupted = _together(problem, alphas, method, options)
-    if interrupted or None not in together:
-        return [found for found in together if found is not None]
-    problems = [problem.with_alpha(float(a)) for a in alphas]
+    known = [found for found in together if found is not None]
+    if (interrupted and known) or None not in together:
+        return known
     answers: dict[int, Solution] = {}
+    try:
+        for k, found in _one_by_one(problem, alphas, method, options, together):
+            answers[k] = found
+            if interrupted or found.status.code == "interrupted":
+                break
+    except KeyboardInterrupt:
+        if not answers:
+            raise
+    return [answers[k] for k in range(alphas.size) if k in answers]
+
+
+def _one_by_one(
+    problem: ERM,
+    alphas: Vector,
+    method: str | Method,
+    options: dict[str, Any],
+    together: list[Solution | None],
+) -> Iterator[tuple[int, Solution]]:
+    """Each place and its answer, from the largest alpha on; those found together are taken."""
     seen: list[_Seen] = []
     last: Solution | None = None
     run: Run | None = None
-    for k in np.argsort(-alphas, kind="stable"):
-        found = together[k]
+    for k in map(int, np.argsort(-alphas, kind="stable")):
+        at, found = problem.with_alpha(float(alphas[k])), together[k]
         if found is None:
-            found, run = _gone_on(problems[k], run, last, options)
+            found, run = _gone_on(at, run, last, options)
         if found is None:
             # of K outputs the last answer is the start: nothing is looked ahead
-            start = last if problem.K > 1 else _ahead(problems[k], seen, run)
-            found, run = solve_on(*prepared(problems[k], method, **options), start)
-        last = answers[int(k)] = found
-        if last.status.code == "interrupted":
-            break
+            start = last if problem.K > 1 else _ahead(at, seen, run)
+            found, run = solve_on(*prepared(at, method, **options), start)
+        last = found
+        yield k, found
         if problem.K == 1:
-            seen = [*seen[-3:], _Seen(problems[k], last)]
-    return [answers[k] for k in range(alphas.size) if k in answers]
+            seen = [*seen[-3:], _Seen(at, last)]
 
 
 #: options that are for looks while a point is solved
@@ -98,13 +117,20 @@ def _together(
     checked = prepared(problem, method, **options)[2]
     if checked.max_epochs == 0:
         return made, False
-    begun, tol, interrupted = time.perf_counter(), checked.tol, False
+    begun = time.perf_counter()
     found: dict[int, Certificate] = {}
     try:
-        found.update(path_dense.answers(problem, alphas, tol))
-    except KeyboardInterrupt:
-        # with nothing to give back yet the path goes on one by one, where there soon is
-        interrupted = bool(found)
+        found.update(path_dense.answers(problem, alphas, checked.tol))
+        return _as_solutions(found, alphas.size, checked.tol, method, begun), False
+    except KeyboardInterrupt:  # with nothing to give back yet, the path ends with its first answer
+        return _as_solutions(found, alphas.size, checked.tol, method, begun), True
+
+
+def _as_solutions(
+    found: dict[int, Certificate], count: int, tol: float, method: str | Method, begun: float
+) -> list[Solution | None]:
+    """Answers that were found together, at their places among so many."""
+    made: list[Solution | None] = [None] * count
     seconds = (time.perf_counter() - begun) / max(len(found), 1)
     note = (
         "working_set: it goes on from the alpha before, many of them on one Gram matrix or set of "
@@ -114,7 +140,7 @@ def _together(
     for k, c in found.items():
         status = Status.of("converged", 1, c.relative, tol)
         made[k] = answer(c, status, said, str(method), 1, seconds)
-    return made, interrupted
+    return made
 
 
 def _gone_on(

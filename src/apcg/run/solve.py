@@ -14,8 +14,6 @@ from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
 from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
-from ..methods.paper.apcg import Algorithm5
-from ..methods.plan.many_outputs import BlockAPCG
 from ..problems.erm import ERM
 from .loop import Options, Outcome, run
 
@@ -109,14 +107,12 @@ def prepared(
             f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
             "solve(ERM(X, y, loss, penalty, alpha))."
         )
-    chosen = registry.find(method, problem.K)
+    chosen = registry.find(method, problem)
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
     if mu is not None:
-        if chosen.name != "apcg":
-            raise ValueError('mu is a parameter of method "apcg" only.')
-        chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
+        chosen = registry.with_mu(chosen, mu)
     registry.check_fit(chosen, problem)
     return problem, chosen, options
 
@@ -139,8 +135,12 @@ def solve_on(
     first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     with np.errstate(all="ignore"):
-        final = _final(problem, stepping, outcome, options.tol)
-        final = _not_worse(problem, at, final, options.tol)
+        try:
+            final = _final(problem, stepping, outcome, options.tol)
+            final = _not_worse(problem, at, final, options.tol)
+        except KeyboardInterrupt:  # once: what was found is certified all the same
+            final = _certified(problem, outcome, options.tol)
+            outcome.status = Status.of("interrupted", outcome.epochs, final.relative, options.tol)
     if not math.isfinite(final.primal):
         start = "" if at.is_cold else "start from another x0, or "
         raise ValueError(
@@ -203,26 +203,27 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
     return Start(x, w, b, mu, at.side, at.run)
 
 
+def _certified(problem: ERM, outcome: Outcome, tol: float) -> Certificate:
+    """The exact certificate of the best look."""
+    found: Certificate = outcome.best.certificate
+    return found if found.exact else certify_again(problem, outcome.best.source, found, tol)
+
+
 def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:
     """The certificate to give back, computed from w and x alone.
 
     The method may have something to add: it is taken if it certifies as well.
     """
-    found: Certificate = outcome.best.certificate
-    if not found.exact:
-        found = certify_again(problem, outcome.best.source, found, tol)
+    found = _certified(problem, outcome, tol)
     code = outcome.status.code
     if not outcome.epochs or code in ("interrupted", "time_limit"):
         return found
-    try:
-        point = stepping.finish(found, code in ("converged", "precision"))
-        if point is None:
-            return found
-        new = certify(problem, point.bare())
-        if point.x is None and new.dual < found.dual:  # the x there was is better for it
-            new = certify(problem, Point(new.w, found.x, new.b))
-    except KeyboardInterrupt:
+    point = stepping.finish(found, code in ("converged", "precision"))
+    if point is None:
         return found
+    new = certify(problem, point.bare())
+    if point.x is None and new.dual < found.dual:  # the x there was is better for it
+        new = certify(problem, Point(new.w, found.x, new.b))
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found
 
 

@@ -30,7 +30,18 @@ from ..._base.validation import Index, Vector
 from ..._kernels.dual import one_output as kernel
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import REFRESH, Budget, Need, Needs, Report, Run, Target, Work, check_dual_start
+from ..base import (
+    ONE_OUTPUT,
+    REFRESH,
+    Budget,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+)
 from ..plan import costs
 from .one_output_momentum import Momentum
 from .one_output_setup import PARTS, DualTuning, Setup
@@ -66,7 +77,7 @@ class Lean:
     without: tuple[str, ...] = ()
     tuning: DualTuning = DualTuning()
     name: ClassVar[str] = "dual"
-    needs: ClassVar[Needs] = (L2_PENALTY, KNOWN_LOSS)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, L2_PENALTY, KNOWN_LOSS)
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.without) - set(PARTS))

@@ -34,7 +34,7 @@ from ...certify.points import Certificate, Point, Start
 from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
 from ...problems.objective import Rows
-from ..base import QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
 from ..linalg import factor
 from ..linalg.factor import Factor
 
@@ -81,7 +81,7 @@ class Interior:
 
     tuning: InteriorTuning = InteriorTuning()
     name: ClassVar[str] = "interior"
-    needs: ClassVar[Needs] = (IN_PIECES, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, QUADRATIC_PENALTY)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -32,7 +32,7 @@ import numpy as np
 from ..._base.validation import Index, Matrix, Vector
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work
 from .kkt import KKTTuning, Saddle, size
 from .pieces import Pieces
 
@@ -91,7 +91,7 @@ class InteriorL1:
 
     tuning: InteriorL1Tuning = InteriorL1Tuning()
     name: ClassVar[str] = "interior_l1"
-    needs: ClassVar[Needs] = (IN_PIECES, L1_EVERYWHERE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, L1_EVERYWHERE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -14,6 +14,7 @@ from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ..base import (
+    MANY_OUTPUTS,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
     Budget,
@@ -61,8 +62,7 @@ class BlockSDCA:
 
     tuning: BlockTuning = DEFAULTS
     name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS,)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
         """Begin at x, or at what fits w, or at zero."""
@@ -77,8 +77,7 @@ class BlockAPCG:
     mu: float | None = None
     tuning: BlockTuning = DEFAULTS
     name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS, SMOOTH_LOSS)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
         """Begin at x, or at what fits w, or at zero."""
@@ -93,9 +92,8 @@ class BlockNewton:
     """Newton's method on the primal of a problem with K outputs."""
 
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY, KNOWN_LOSS)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_PENALTY, KNOWN_LOSS)
     side: ClassVar[str] = "primal"
-    outputs: ClassVar[bool] = True
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -109,13 +107,6 @@ class BlockNewton:
 
 
 @dataclass(frozen=True)
-class OutputsAFG(AFGMethod):
-    """AFG on the primal of a problem with K outputs."""
-
-    outputs: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
 class BlockAuto:
     """Sweeps over blocks where the dual can be solved by them, else sets, one by one, or AFG.
 
@@ -126,8 +117,7 @@ class BlockAuto:
     without: tuple[str, ...] = ()
     tuning: BlockTuning = DEFAULTS
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = ()
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS,)
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.without) - set(PARTS))
@@ -142,7 +132,7 @@ class BlockAuto:
             (OutputsGroupSet(), True, "the penalty chooses rows of W"),
             (ClassSet(), not swept, "the penalty chooses entries of W"),
             (OneByOne(), alone, "each output is a problem of its own"),
-            (OutputsAFG(), not swept, "no sweep over blocks knows this loss with this penalty"),
+            (AFGMethod(), not swept, "no sweep over blocks knows this loss with this penalty"),
         ):
             if fits and unmet(method, problem) is None:
                 return Named(method.start(problem, at, target, rng), method.name, why)

@@ -27,7 +27,19 @@ import numpy as np
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Method, Need, Needs, Report, Run, Target, Work, check_dual_start, unmet
+from ..base import (
+    ONE_OUTPUT,
+    Budget,
+    Method,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+    unmet,
+)
 from ..dual import one_output_setup
 from ..dual.one_output import Lean
 from ..interior.interior import Interior, InteriorRun
@@ -71,7 +83,7 @@ class Auto:
     tuning: PlanTuning = PlanTuning()
     adaptive: AdaptiveTuning = AdaptiveTuning()
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = (SOLVABLE,)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SOLVABLE)
 
     def __post_init__(self) -> None:
         for idea in self.without:

@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...certify.certificate import certify, certify_enough, joined
+from ...certify.certificate import certify_enough, certify_start, joined
 from ...certify.points import Certificate, Point, Start
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ...problems.side_by_side import apart
-from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
+from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
 
 
@@ -41,8 +41,7 @@ class OneByOne:
     """The method "one_by_one"."""
 
     name: ClassVar[str] = "one_by_one"
-    needs: ClassVar[Needs] = (APART,)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, APART)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -94,7 +93,7 @@ class OneByOneRun(Run):
     def point(self) -> Certificate:
         """The certificates of the outputs side by side; of one that had no turn, of its start."""
         found = [
-            _begun(part, start) if c is None else c
+            certify_start(part, start) if c is None else c
             for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
         ]
         return joined(self.problem, self.parts, found)
@@ -115,11 +114,3 @@ def _column(at: Start, k: int) -> Start:
     x, w = (None if a is None else np.ascontiguousarray(a[:, k]) for a in (at.x, at.w))
     b = None if at.b is None else float(at.b[k])
     return Start(x, w, b, side=at.side)
-
-
-def _begun(part: ERM, at: Start) -> Certificate:
-    """The certificate of a start."""
-    w = at.w
-    if w is None and (at.x is None or not part.dual_form):  # no w is known by x alone
-        w = np.zeros(part.d)
-    return certify(part, Point(w, at.x, 0.0 if at.b is None else at.b))

@@ -51,13 +51,15 @@ FEWEST = 3
 class Together:
     """What the sweeps found: where each problem is, the passes, the seconds.
 
-    Certificates are there if the sweeps came to their end.
+    Certificates are there if the sweeps came to their end; `interrupted` says that Ctrl-C did not
+    let them.
     """
 
     starts: list[Start]
     found: list[Certificate]
     passes: int
     seconds: float
+    interrupted: bool = False
 
     def solution(self, k: int, tol: float) -> Solution | None:
         """The answer of problem k, if it is within the tolerance."""
@@ -123,11 +125,17 @@ def sweep(
     without = ("momentum", "shrinking")
     run = BlockRun(setup, without, Start(), Target(SHARE * tol, max_passes), rng)
     run.impatient = True
-    passes = run.advance(Budget(max_passes, False, None)).passes
+    interrupted, found = False, []
+    try:
+        with np.errstate(all="ignore"):
+            run.advance(Budget(max_passes, False, None))
+            x, b = setup.x(run.sweeps.blocks), run.sweeps.b
+            found = certify(problems, setup, x, b) if run.report.estimate is None else []
+    except KeyboardInterrupt:
+        interrupted = True
     x, b = setup.x(run.sweeps.blocks), run.sweeps.b
-    found = certify(problems, setup, x, b) if run.report.estimate is None else []
     starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
-    return Together(starts, found, passes, time.perf_counter() - began)
+    return Together(starts, found, run.passed, time.perf_counter() - began, interrupted)
 
 
 def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list[Certificate]:
