@@ -29,9 +29,9 @@ from .progress import UNWATCHED, CallbackSupportMixin, Task
 FLOATS = (np.float64, np.float32)
 
 
-def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Loss:
+def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> Any:
     """The loss of that name with its own parameters, or the loss object itself."""
-    if isinstance(loss, losses.Loss):
+    if isinstance(loss, losses.Loss | losses.OwnLoss):
         wanted = losses.by_name(known[0]).margin
         if loss.margin != wanted:
             kind = "margins (a classification loss)" if wanted else "residuals (a regression loss)"

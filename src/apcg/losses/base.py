@@ -40,6 +40,9 @@ class BaseLoss:
     eta = math.inf
     #: whether compiled code knows it; methods that call such code need that
     compiled = False
+    #: the compiled functions of a loss of one prediction, and whether those are lines and parabolas
+    kernel: str | None = None
+    in_pieces = False
     #: what the compiled sweeps over K outputs call it; None if they do not know it
     kind: int | None = None
     #: where x_i/s_i is: an interval, or words

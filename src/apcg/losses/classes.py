@@ -42,6 +42,9 @@ class ClassLoss(OutputsLoss):
     def check_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
         return check_classes(y, n, self.n_classes if K is None else K, self.name)
 
+    def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
+        return self.check_labels(y, n, K)
+
     def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
         if not intercept:
             return

@@ -54,7 +54,7 @@ class Loss(ScalarLoss):
         return np.unique(points[np.isfinite(points)])
 
     @property
-    def in_pieces(self) -> bool:
+    def in_pieces(self) -> bool:  # type: ignore[override]
         """Whether it is made of lines and parabolas, with a kink: interior points know it then."""
         if self.kernel != "interval":
             return False

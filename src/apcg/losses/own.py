@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from .._base.own import locked
 from .._base.validation import Matrix, Vector
 from . import shift
 from .base import BaseLoss, ScalarLoss, check_classes
@@ -40,6 +41,9 @@ class OwnLoss(ScalarLoss):
 
     margin: bool | None = False
     domain = "the slopes that conjugate(-x, y) is finite at"
+
+    def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
+        return locked(np.array(self.check_labels(y, n))), 1
 
     def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
         check_there(self)
@@ -77,7 +81,8 @@ class OutputsLoss(BaseLoss):
         return check_classes(y, n, K, self.name)
 
     def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
-        return self.check_labels(y, n, K)
+        labels, K = self.check_labels(y, n, K)
+        return locked(np.array(labels)), K
 
     def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
         check_there(self)
@@ -121,11 +126,21 @@ def _matrix(z: Vector) -> Matrix:
 
 
 def best_shift(loss: BaseLoss, z: Vector, y: Any, s: Vector, guess: Vector) -> Vector:
-    """argmin_b sum_i s_i phi_i(z_i + b), by Newton's method with differences of slopes."""
+    """argmin_b sum_i s_i phi_i(z_i + b), by Newton's method with differences of slopes.
+
+    Where slopes are all but constant, the change over the last step stands for phi''.
+    """
+    last: list[Vector] = []
 
     def way(b: Vector, x: Vector, gradient: Vector) -> Vector:
-        far = 1e3 * (1 + float(np.abs(b).max()))  # where slopes are all but constant, no further
-        H = _bend(loss, z + b, y, s, b.size) + np.eye(b.size) * float(np.abs(gradient).max()) / far
+        H, far = _bend(loss, z + b, y, s, b.size), 1e3 * (1 + float(np.abs(b).max()))
+        if last:
+            moved, turned = b - last[0], gradient - last[1]
+            square = float(moved @ moved)
+            more = float(moved @ turned) / square - float(moved @ H @ moved) / square
+            H += max(more, 0.0) * np.outer(moved, moved) / square
+        last[:] = b, gradient
+        H += np.eye(b.size) * float(np.abs(gradient).max()) / far
         return np.asarray(-np.linalg.lstsq(H, gradient, rcond=1e-9)[0])
 
     return shift.newton(loss, z, y, s, np.array(guess, dtype=np.float64), way)

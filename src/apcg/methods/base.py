@@ -200,6 +200,11 @@ SEPARABLE = Need(
     lambda p: p.separable,
     lambda p: f"penalty {p.penalty} is not one",
 )
+COMPILED_LOSS = Need(
+    "a loss that the compiled code knows",
+    lambda p: p.loss.compiled,
+    lambda p: f"loss {p.loss.name!r} is your own, by functions in Python",
+)
 SMOOTH_LOSS = Need(
     "a smooth loss",
     lambda p: p.loss.gamma > 0,

@@ -94,8 +94,9 @@ def _one_by_one(
         if found is None:
             found, run = _gone_on(at, run, last, options)
         if found is None:
-            # of K outputs the last answer is the start: nothing is looked ahead
-            start = last if problem.K > 1 else _ahead(at, seen, run)
+            # of K outputs, and of own losses, the last answer is the start
+            plain = problem.K > 1 or not problem.loss.compiled
+            start = last if plain else _ahead(at, seen, run)
             found, run = solve_on(*prepared(at, method, **options), start)
         last = found
         yield k, found

@@ -47,6 +47,7 @@ from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ..base import (
+    COMPILED_LOSS,
     NO_INTERCEPT,
     ONE_OUTPUT,
     SEPARABLE,
@@ -196,7 +197,14 @@ class AcceleratedDualAscent:
     restart: bool = True
     plain_up_to: float = PLAIN_UP_TO
     name: ClassVar[str] = "accelerated_sdca"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, SEPARABLE, STRONGLY_CONVEX, NO_INTERCEPT)
+    needs: ClassVar[Needs] = (
+        ONE_OUTPUT,
+        COMPILED_LOSS,
+        SMOOTH_LOSS,
+        SEPARABLE,
+        STRONGLY_CONVEX,
+        NO_INTERCEPT,
+    )
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, with w = omega(x) if none is given."""

@@ -32,6 +32,7 @@ from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ...problems.objective import At, Rows
 from ..base import (
+    COMPILED_LOSS,
     ONE_OUTPUT,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
@@ -53,7 +54,7 @@ class Newton:
 
     tuning: NewtonTuning = NewtonTuning()
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, QUADRATIC_PENALTY)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:

@@ -20,7 +20,7 @@ from ...certify.points import Start
 from ...problems.composite import Composite
 from ...problems.erm import ERM
 from ...sequences import Sequence
-from ..base import ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
+from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
@@ -137,7 +137,7 @@ class Algorithm5:
 
     mu: float | None = None
     name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, SEPARABLE, SMOOTH_FORM)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -65,7 +65,8 @@ class FullRun(Run):
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
-        if not self.problem.dual_form and self.problem.separable and self.problem.K == 1:
+        p = self.problem
+        if not p.dual_form and p.separable and p.K == 1 and p.loss.compiled:
             return with_zeros(self.problem, certificate, self._rng)
         put = getattr(self.iterate, "with_zeros", None)
         return None if put is None or self.problem.g.is_quadratic else put(certificate)

@@ -19,7 +19,7 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Start
 from ...problems.composite import Composite
 from ...problems.erm import ERM
-from ..base import ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
+from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 
@@ -59,7 +59,7 @@ class DualAscent:
     """SDCA on the dual of ERM; proximal coordinate descent where the primal is solved."""
 
     name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, SEPARABLE, SMOOTH_FORM)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -110,6 +110,8 @@ class Auto:
             return GroupSet(alone=False), "the penalty makes groups of weights zero"
         if not problem.separable:
             return AFGMethod(), "the penalty is no sum over features"
+        if not problem.loss.compiled:
+            return AFGMethod(), "the loss is known by its functions only"
         shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
         smooth = "newton" not in self.without and unmet(Newton(), problem) is None
         if smooth:

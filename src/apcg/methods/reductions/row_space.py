@@ -29,7 +29,7 @@ from ...certify.certificate import certify_enough
 from ...certify.points import Certificate, Point, Start
 from ...data import Dense
 from ...problems.erm import ERM
-from ..base import ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
+from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
 from ..dual.one_output import L2_PENALTY
 
 DENSE = Need(
@@ -49,7 +49,7 @@ class Span:
     solver: Method
     patience: int = 2
     name: ClassVar[str] = "span"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, L2_PENALTY, DENSE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, L2_PENALTY, DENSE)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SpanRun:
         """Begin at x, or at zero."""
