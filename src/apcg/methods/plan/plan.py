@@ -54,7 +54,7 @@ from ..reductions.row_space import Span
 from ..reductions.smoothing import Smoothing
 from ..sparse import WorkingSet
 from ..sparse.groups.method import GroupSet
-from . import costs, predicted
+from . import predicted
 from .watch import PlanTuning, Watch, interior_applies
 
 #: What can be left out of the plan.

@@ -20,7 +20,7 @@ from ...problems.erm import ERM
 from ..base import Target, unmet
 from ..interior.interior import Interior
 from ..newton.newton import Newton
-from . import costs, predicted
+from . import predicted
 
 #: So many gaps, with that of the start, are too few for the rate of the later half.
 EARLY = 3
