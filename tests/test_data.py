@@ -10,8 +10,9 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, functions, solve
 from apcg._kernels.data import matrix
@@ -76,7 +77,7 @@ def vector(data, size):
 
 
 @given(maps(), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_map_is_its_matrix(pair, data):
     made, A = pair
     rows, n = A.shape
@@ -98,7 +99,7 @@ def test_a_map_is_its_matrix(pair, data):
 
 
 @given(maps(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_transposed_map_and_the_slices_of_a_map(pair, data):
     made, A = pair
     turned = made.transposed
@@ -127,7 +128,7 @@ def test_a_transposed_map_and_the_slices_of_a_map(pair, data):
 
 
 @given(maps())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_arrays_are_those_of_the_matrix(pair):
     """What the kernels read: no place twice, all inside, in a type that they know."""
     made, A = pair
@@ -155,7 +156,7 @@ def test_the_arrays_are_those_of_the_matrix(pair):
 
 
 @given(matrices(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_nothing_that_was_given_is_changed(pair, by_columns):
     given, _ = pair
     before = pickle.dumps(given)
@@ -165,7 +166,7 @@ def test_nothing_that_was_given_is_changed(pair, by_columns):
 
 
 @given(maps())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_pickled_maps(pair):
     made, A = pair
     made.transposed  # noqa: B018
@@ -187,7 +188,7 @@ def dense(rows):
 
 
 @given(matrices(), st.sampled_from([np.nan, np.inf, -np.inf]), st.booleans(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_place_of_an_entry_that_is_not_finite(pair, value, by_columns, data):
     given, M = pair
     i, j = data.draw(st.integers(0, M.shape[0] - 1)), data.draw(st.integers(0, M.shape[1] - 1))

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
@@ -17,7 +18,7 @@ from apcg.methods.base import Target, unmet
 from apcg.methods.interior.interior_l1 import InteriorL1, InteriorL1Run, InteriorL1Tuning, _moved
 from apcg.methods.interior.kkt import KKTTuning, Saddle
 from apcg.methods.interior.pieces import Pieces
-from apcg.methods.plan import costs
+from apcg.methods.plan import predicted
 from apcg.methods.plan.plan import Auto
 from apcg.penalties import Box, ElasticNet
 
@@ -149,7 +150,7 @@ def test_dual_variables_from_the_upper_end():
     y=st.sampled_from([-1.0, 1.0]),
     s=st.floats(0.1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_pieces_are_the_loss(loss, z, y, s):
     """s phi(z) is the largest value of the pieces' h a - (c/2)a^2 - g z a, with the shift."""
     pieces = Pieces.of(loss, np.array([y]), np.array([s]))
@@ -250,7 +251,7 @@ def test_working_sets_that_go_round_are_left():
     first, why = Auto().first(p, Start())
     assert first.name == "working_set"
     assert "zero" in why
-    passes = costs.interior_l1(p) / costs.working_set_pass(p)
+    passes = predicted.interior_l1(p) / predicted.working_set_pass(p)
     assert 0 < first.most < 0.5 * passes
     assert r.epochs < 0.7 * passes + 200
 

@@ -210,9 +210,8 @@ def test_nobody_writes_the_private_state_of_others():
                 if kernel:  # those that made it
                     assert path.name in {
                         "apcg.py",
-                        "one_output.py",
-                        "one_output_momentum.py",
-                        "many_outputs_momentum.py",
+                        "sweeps_one.py",
+                        "sweeps_k.py",
                     }, where
                 elif target.attr.startswith("_"):
                     assert own, where

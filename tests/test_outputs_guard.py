@@ -12,8 +12,7 @@ from apcg.losses import registry
 from apcg.losses.classes import ClassLoss
 from apcg.losses.shift import imbalance
 from apcg.methods.base import Point, Start, Target, Work
-from apcg.methods.dual.many_outputs import BlockRun
-from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
+from apcg.methods.dual.method import begin
 from apcg.methods.newton.many_outputs import NewtonRun
 from apcg.penalties.groups import GroupNorms
 
@@ -178,12 +177,10 @@ def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
 
 def test_an_estimate_of_zero_tells_no_rate():
     p = erm("multiclass_hinge", alpha=1.0)
-    setup = Setup(p, DEFAULTS)
-    run = BlockRun(setup, (), Start(), Target(1e-6), np.random.default_rng(0))
-    run.estimates = [0.0, 0.0, 0.0, 1.0, 1.0]
-    run._maybe_accelerate()
-    run.estimates = [0.0] * 5
-    run._maybe_accelerate()
+    run = begin(p, Start(), Target(1e-6), np.random.default_rng(0))
+    for values in ([0.0, 0.0, 0.0, 1.0, 1.0], [0.0] * 5):
+        run.estimates.values = values
+        assert run.estimates.sweeps_left(run.sweeps, 1.0, 5) == (np.inf, 0.0)
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class Descent(GradientDescent):
     def advance(self, budget):
         p = self.problem
         for _ in range(budget.passes):
-            slope = -p.signed(p.loss.dual_of(p.predictions(self.w) + self.b, p.y, p.weights)) / p.n
+            slope = -p.signed(p.loss.duals(p.predictions(self.w) + self.b, p.y, p.weights)) / p.n
             self.w = self.w - (p.samples.adjoint(slope) + p.alpha * self.w) / self.L
             if p.intercept:
                 self.b = self.b - slope.sum(axis=0) / self.L

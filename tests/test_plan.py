@@ -9,9 +9,9 @@ from erm_problems import one_hot, problem, text_like
 from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.plan import costs
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import Watch, seconds
+from apcg.problems import costs
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])
@@ -65,6 +65,7 @@ def random_problem(seed):
     return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
 
 
+@pytest.mark.slow
 def test_auto_against_sdca_and_apcg_on_random_problems():
     """To a certified 1e-6: wherever one of them arrives auto does, and seldom later."""
     ratios = []

@@ -57,7 +57,7 @@ class BaseLoss:
         raise NotImplementedError
 
     def conjugate(self, u: Any, y: Any) -> Any:
-        """phi*(u_i) = max_z <u_i, z> - phi(z, y_i) for each sample"""
+        """`phi*(u_i) = max_z <u_i, z> - phi(z, y_i)` for each sample"""
         raise NotImplementedError
 
     def read_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:

@@ -144,7 +144,7 @@ class MulticlassHinge(ClassLoss):
     """max_k (z_k + [k != y]) - z_y (Crammer and Singer), labels 0..K-1.
 
     With gamma > 0 its smoothed form: max over pi in the simplex of
-    sum_{k != y} pi_k + <z, pi - e> - (gamma/2)|pi - e|^2.
+    `sum_{k != y} pi_k + <z, pi - e> - (gamma/2)|pi - e|^2`.
     """
 
     name = "multiclass_hinge"

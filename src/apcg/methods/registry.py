@@ -8,7 +8,7 @@ from typing import Any
 from .._base.validation import choice
 from ..problems.erm import ERM
 from .base import Method, Need, OwnRun, Run, met, unmet
-from .dual.one_output import Lean
+from .dual.method import DualSweeps
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
 from .literature.accelerated_sdca import AcceleratedDualAscent
@@ -114,7 +114,7 @@ for _method in (
     AFGMethod(),
     Newton(),
     AdaptiveMethod(),
-    Lean(),
+    DualSweeps(),
     Interior(),
     InteriorL1(),
     Smoothing(),

@@ -34,6 +34,7 @@ import numpy as np
 
 from .. import losses
 from .._base import validation as check
+from .._base.elsewhere import answers_other_names
 from .._base.own import is_own, refuse_overrides
 from .._base.validation import Vector
 from .._base.weights import divisor, normalised
@@ -107,6 +108,7 @@ class ERM:
     dual_form: bool
     intercept: bool
 
+    @answers_other_names
     def __init__(
         self,
         X: Any,
@@ -404,7 +406,7 @@ class ERM:
     def refine(self, x: Any) -> Vector:
         """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
 
-        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
+        `argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)`
         """
         return recovery.full_step(self, self.check_x(x))
 

@@ -27,13 +27,16 @@ from ..base import (
     check_dual_start,
     unmet,
 )
-from ..dual.many_outputs import BlockRun
-from ..dual.many_outputs_setup import DEFAULTS, PARTS, BlockTuning, Setup
+from ..dual.driver import DualRun
+from ..dual.method import begin
+from ..dual.tuning import MANY, TuningK
 from ..newton import many_outputs as newton
 from ..paper.afg import AFGMethod
 from ..reductions.per_output import OneByOne
 from ..sparse.softmax.method import ClassSet, OutputsGroupSet
 
+#: What can be left out of the plan, to see what it is worth.
+PARTS = ("newton", "one_by_one", "momentum", "visits", "shrinking", "settling")
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
 
@@ -60,14 +63,14 @@ def _start(problem: ERM, at: Start) -> ERM:
 class BlockSDCA:
     """Exact maximisation over one block at a time, no momentum."""
 
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "sdca"
     needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
-        return BlockRun(setup, ("momentum", "visits", "shrinking"), at, target, rng)
+        without = ("momentum", "visits", "shrinking")
+        return begin(problem, at, target, rng, without, self.tuning)
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,15 @@ class BlockAPCG:
     """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
 
     mu: float | None = None
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "apcg"
     needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS, SMOOTH_LOSS)
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
         without = ("visits", "shrinking", "settling")
         mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
-        return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
+        return begin(problem, at, target, rng, without, self.tuning, fixed_mu=mu)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class BlockAuto:
     """
 
     without: tuple[str, ...] = ()
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "auto"
     needs: ClassVar[Needs] = (MANY_OUTPUTS,)
 
@@ -140,8 +142,8 @@ class BlockAuto:
         small = "newton" not in self.without and newton.applies(p)
         ended_so = at.side == "primal" and at.w is not None
 
-        def sweeps(at: Start) -> BlockRun:
-            return BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
+        def sweeps(at: Start) -> DualRun:
+            return begin(p, at, target, rng, self.without, self.tuning)
 
         why = f"sweeps over blocks of {p.K} outputs"
         if not small:
@@ -188,9 +190,9 @@ class BlockPlan(Run):
     def __init__(
         self,
         problem: ERM,
-        run: BlockRun | newton.NewtonRun,
+        run: DualRun | newton.NewtonRun,
         target: Target,
-        sweeps: Callable[[Start], BlockRun],
+        sweeps: Callable[[Start], DualRun],
         why: str,
     ) -> None:
         self.problem, self._target, self._sweeps = problem, target, sweeps
@@ -201,12 +203,12 @@ class BlockPlan(Run):
         self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
 
-    def _take(self, run: BlockRun | newton.NewtonRun, note: str) -> None:
+    def _take(self, run: DualRun | newton.NewtonRun, note: str) -> None:
         """Go on with another run; {} in the note stands for its name."""
-        self._run: BlockRun | newton.NewtonRun = run
-        self.at_work = "dual" if isinstance(run, BlockRun) else "newton"
+        self._run: DualRun | newton.NewtonRun = run
+        self.at_work = "dual" if isinstance(run, DualRun) else "newton"
         self.notes.append(note.format(self.at_work))
-        if isinstance(run, BlockRun):
+        if isinstance(run, DualRun):
             run.notes = self.notes
 
     @property

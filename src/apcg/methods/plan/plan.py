@@ -26,6 +26,7 @@ import numpy as np
 
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     ONE_OUTPUT,
@@ -40,8 +41,8 @@ from ..base import (
     check_dual_start,
     unmet,
 )
-from ..dual import one_output_setup
-from ..dual.one_output import Lean
+from ..dual.method import DualSweeps
+from ..dual.tuning import PARTS
 from ..interior.interior import Interior, InteriorRun
 from ..interior.interior_l1 import LARGEST, InteriorL1
 from ..newton.newton import Newton, NewtonTuning
@@ -53,7 +54,7 @@ from ..reductions.row_space import Span
 from ..reductions.smoothing import Smoothing
 from ..sparse import WorkingSet
 from ..sparse.groups.method import GroupSet
-from . import costs
+from . import predicted
 from .watch import PlanTuning, Watch, interior_applies
 
 #: What can be left out of the plan.
@@ -62,7 +63,7 @@ IDEAS = (
     "dual",
     "span",
     "working_set",
-    *dict.fromkeys((*one_output_setup.PARTS, *adaptive.IDEAS)),
+    *dict.fromkeys((*PARTS, *adaptive.IDEAS)),
 )
 
 #: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
@@ -123,14 +124,14 @@ class Auto:
             return found
         if "span" not in self.without and self._is_wide(problem):
             return Span(self._in_span(problem, smooth)), f"only {shape}"
-        left_out = {idea for idea in self.without if idea in one_output_setup.PARTS}
+        left_out = {idea for idea in self.without if idea in PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
-            if costs.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
+            if predicted.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
                 return Interior(), f"{shape}, so few that the fewest steps count"
             left_out.add("momentum")  # the interior point method is there for what is slow
             shape += ", and the interior point method for what is slow"
-        lean = Lean(tuple(left_out))
+        lean = DualSweeps(tuple(left_out))
         need = unmet(lean, problem)
         if "dual" not in self.without and need is None:
             return lean, shape
@@ -143,9 +144,9 @@ class Auto:
         if not problem.interval.a.any():  # with bounds alone there are no zeros to gain by
             return None
         kinks = unmet(InteriorL1(), problem) is None
-        cost = costs.interior_l1(problem) if kinks else math.inf
+        cost = predicted.interior_l1(problem) if kinks else math.inf
         if unmet(WorkingSet(), problem) is None:
-            most = self.tuning.tried * cost / max(costs.working_set_pass(problem), 1.0)
+            most = self.tuning.tried * cost / max(predicted.working_set_pass(problem), 1.0)
             why = "the penalty makes weights zero, and the loss is smooth"
             return WorkingSet(alone=False, most=most), why
         sweeps = self.tuning.interior_l1 * (costs.lean_sweep(problem) + costs.RATES.call)
@@ -168,13 +169,13 @@ class Auto:
 
     def _is_easy(self, problem: ERM, at: Start, tol: float) -> bool:
         """Whether lambda is so large that a few dual sweeps take less time than Newton's method."""
-        if not at.is_cold or "dual" in self.without or unmet(Lean(), problem) is not None:
+        if not at.is_cold or "dual" in self.without or unmet(DualSweeps(), problem) is not None:
             return False
         if problem.loss.eta == problem.loss.gamma:  # the squared loss: one factor
             return False
         if problem.intercept and tol < self.tuning.easy_free:
             return False
-        return costs.easy_sweeps(problem, tol) < costs.newton(problem, tol)
+        return predicted.easy_sweeps(problem, tol) < predicted.newton(problem, tol)
 
     def _in_span(self, problem: ERM, smooth: bool) -> Method:
         """What solves the small problem.
@@ -185,13 +186,13 @@ class Auto:
         loss = problem.loss
         if smooth and (loss.eta == loss.gamma or loss.kinks.size == 0):
             return Newton(NewtonTuning(direct=math.inf))
-        return Lean() if loss.gamma > 0 and unmet(Lean(), problem) is None else self
+        return DualSweeps() if loss.gamma > 0 and unmet(DualSweeps(), problem) is None else self
 
     def _is_wide(self, problem: ERM) -> bool:
         """Whether the samples are few, dense and long."""
         t, n = self.tuning, problem.n_samples
         constant = problem.loss.eta == problem.loss.gamma
-        passes = costs.inner_products(problem) / costs.dense_sweep(problem)
+        passes = predicted.inner_products(problem) / costs.dense_sweep(problem)
         return (
             problem.d >= t.wide * n
             and passes <= t.span[0 if constant else 1]
@@ -296,7 +297,7 @@ class PlanRun(Run):
             return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()
-        others: tuple[Method, ...] = (Lean(), AdaptiveMethod())
+        others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod())
         return next((m for m in others if unmet(m, self.problem) is None), None)
 
     def _leaves(self, gap: float) -> bool:

@@ -30,7 +30,7 @@ from ...certify.points import Certificate, Point, Start
 from ...data import Dense
 from ...problems.erm import ERM
 from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
-from ..dual.one_output import L2_PENALTY
+from ..dual.method import L2_PENALTY
 
 DENSE = Need(
     "dense X", lambda p: p.samples.arrays[2].size == 0 and p.d > 0, lambda p: "X is sparse"
