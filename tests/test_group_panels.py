@@ -44,14 +44,14 @@ def test_products_with_data_by_rows(n, d, K):
     rng = np.random.default_rng(10 * n + K)
     X, R, W = rng.standard_normal((n, d)), rng.standard_normal((n, K + 2)), np.zeros((d, wide(K)))
     out = np.zeros((K, d))
-    panels.dot(X, R[:, :K], np.zeros((K, 8)), out)
+    panels.adjoint(X, R[:, :K], np.zeros((K, 8)), out)
     assert out == pytest.approx(R[:, :K].T @ X, abs=1e-12)
     if K == 1:
         return
     some = np.flatnonzero(rng.random(d) < 0.6)
     W[:, :K] = rng.standard_normal((d, K))
     got = np.empty((n, wide(K)))
-    panels.tdot(X, some, np.ascontiguousarray(W[some]), got)
+    panels.times(X, some, np.ascontiguousarray(W[some]), got)
     assert got[:, :K] == pytest.approx(X[:, some] @ W[some, :K], abs=1e-12)
 
 

@@ -37,8 +37,9 @@ from .._base import validation as check
 from .._base.validation import Vector
 from ..certify.points import Start
 from ..certify.result import Solution
+from ..data import views
 from ..problems.erm import ERM
-from ..problems.objective import Rows
+from ..problems.objective import Objective
 from ..run.solve import solve
 from . import by_sweeps, ridge, sparse
 from .linear import Linear, Plan, in_threads, start_at
@@ -308,12 +309,12 @@ class Search(Linear):
             self._scores_itself(y[test], t) for (_, test), t in zip(parts, tested, strict=True)
         ):
             return None
-        X = plan.problems[0].samples.stored
-        rows = Rows.of(plan.problems[0])
+        X = plan.problems[0].samples
+        rows = Objective.of(plan.problems[0])
         found = (ridge.optima(rows, train, weights, grid) for train, _ in parts)
         self.scores_ = np.transpose(
             [
-                self._scores(X[test], y[test], W, b + plan.offset, **t)
+                self._scores(X.rows(test).view(views.whole), y[test], W, b + plan.offset, **t)
                 for (W, b), (_, test), t in zip(found, parts, tested, strict=True)
             ]
         )

@@ -118,7 +118,7 @@ class ERM:
         self.loss = losses.by_name(loss)
         self.alpha = _alpha(alpha)
         self.samples = by_row(X, "X")
-        self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
+        self.n_samples, self.d = self.samples.shape
         self._take_labels(y)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
         self.g = self._regulariser(penalty, l1_ratio, positive)

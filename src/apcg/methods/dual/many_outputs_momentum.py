@@ -12,7 +12,7 @@ import numpy as np
 from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.dual import many_outputs_momentum as kernel
 from ..._kernels.dual.many_outputs import Count, PlainState
-from ...data.many import with_pads
+from ...data.products_k import with_pads
 from ...losses.outputs import LOGISTIC, SOFTMAX
 from ..paper.adaptive.rate import Rate, RateTuning
 from .many_outputs_setup import Setup

@@ -75,7 +75,7 @@ RESTING = 0.6
 
 def is_dense(problem: ERM) -> bool:
     """Whether all numbers of X are stored."""
-    return bool(problem.samples.arrays[2].size == 0)
+    return not problem.samples.sparse
 
 
 def sweep(problem: ERM) -> float:
