@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import apcg
+from apcg.methods.base import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "apcg"
@@ -143,6 +144,50 @@ def test_only_methods_know_which_method_is_at_work():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
                 assert not names & defined, f"{path.name}:{node.lineno}"
+
+
+def calls(tree, *names):
+    """The calls of functions and classes of these names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if getattr(called, "id", None) in names or getattr(called, "attr", None) in names:
+                yield node
+
+
+def test_certificates_are_made_in_certify():
+    made = {path for path, tree in trees() if any(calls(tree, "Certificate"))}
+    assert made == {PACKAGE / "certify" / "certificate.py"}
+
+
+def test_a_solution_is_made_in_one_place():
+    made = [path for path, tree in trees() for _ in calls(tree, "Solution")]
+    assert made == [PACKAGE / "certify" / "result.py"]
+
+
+def test_every_run_has_the_whole_protocol():
+    """What advances and has a point is a `Run`, whose methods are all there."""
+    runs = set()
+    for path in FILES:
+        if area(path) == "methods":
+            loaded = importlib.import_module(f"apcg.{module(path)}")
+            found = (c for _, c in inspect.getmembers(loaded, inspect.isclass))
+            runs |= {c for c in found if hasattr(c, "advance") and hasattr(c, "point")}
+    runs = {c for c in runs if c.__module__.startswith("apcg.methods")}
+    assert len(runs) > 10
+    assert all(issubclass(c, Run) for c in runs)
+
+
+def test_nobody_asks_a_run_for_what_it_may_not_have():
+    """A run says all in its `report`. What a user's object may have is `base.OwnRun`'s to ask."""
+    for path, tree in trees():
+        if area(path) not in {"methods", "run", "certify"}:
+            continue
+        for node in calls(tree, "getattr", "hasattr"):
+            asked = ast.unparse(node.args[0])
+            assert not re.search(r"runs?\b|stepping|at_last", asked), f"{path.name}:{node.lineno}"
+        fakes = [*calls(tree, "vars", "SimpleNamespace")]
+        assert not fakes, f"{path.name}:{fakes[0].lineno} hides what an object has"
 
 
 def test_nobody_writes_the_private_state_of_others():
@@ -348,3 +393,15 @@ def test_mutations_are_of_what_is_there(monkeypatch):
         text = (PACKAGE / m.file).read_text(encoding="utf-8")
         assert text.count(m.old) == 1, f"{m.file}: {m.what}"
         assert (ROOT / "tests" / m.tests).exists()
+
+
+def test_the_house_in_numbers(monkeypatch):
+    """What is settled of the facts that tools/house.py prints."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    house = importlib.import_module("house")
+    found = {what: count for what, count, _ in house.facts()}
+    assert found["modules at the top"] <= 8
+    assert found["files directly in methods/"] <= 4
+    assert house.fullest()[0] <= 15, house.fullest()
+    assert not found["private members of a problem"]
+    assert house.calls("ERM")  # the counters see something

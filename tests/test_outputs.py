@@ -391,11 +391,11 @@ def test_penalties_solved_in_the_primal_certify(loss, penalty):
 @given(st.integers(0, 10**6))
 def test_a_group_penalty_and_its_conjugate_belong_together(seed):
     """Moreau: v = prox(v) + u with g(w) + g*(u) = <u, w>, and excess says what is outside."""
-    from apcg.penalties.outputs import Groups
+    from apcg.penalties.groups import GroupNorms
 
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0.1, 2), rng.choice([0.0, 0.7])
-    g, v = Groups(a, b), 2 * rng.standard_normal((6, 3))
+    g, v = GroupNorms(a, b), 2 * rng.standard_normal((6, 3))
     w = g.prox(v, 1.0)
     u = v - w
     if b == 0 and g.excess(u) > 1:

@@ -13,7 +13,7 @@ from apcg.methods.base import Point, Start, Target, Work
 from apcg.methods.dual.many_outputs import BlockRun
 from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
 from apcg.methods.newton.many_outputs import NewtonRun
-from apcg.penalties.outputs import Groups
+from apcg.penalties.groups import GroupNorms
 from apcg.problems.intercept_outputs import imbalance
 
 RNG = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_probabilities_above_one_are_scaled():
 
 
 def test_a_group_penalty_has_no_room():
-    g = Groups(0.5, 0.0)
+    g = GroupNorms(0.5, 0.0)
     v = np.zeros((D, K))
     v[1] = [0.3, 0.4, 0.0]
     assert g.conjugate(v) == 0.0

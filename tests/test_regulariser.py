@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from apcg import ERM, penalties, solve
 from apcg._kernels.losses.terms import Outer, Psi
-from apcg.penalties import regulariser
-from apcg.penalties.regulariser import Interval
+from apcg.penalties import registry
+from apcg.penalties.interval import Interval
 
 inf = math.inf
 #: (a, b, lower, upper) of one feature: L2, L1, elastic net, boxes, one side, bounds without zero.
@@ -266,4 +266,4 @@ def test_pickle_makes_the_compiled_parts_again():
 )
 def test_what_is_not_a_penalty(penalty, kind, text):
     with pytest.raises(kind, match=re.escape(text)):
-        regulariser.of(penalty, 0.5, False, 12)
+        registry.of(penalty, 0.5, False, 12)

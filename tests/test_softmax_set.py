@@ -13,6 +13,7 @@ from apcg._kernels.losses import softmax
 from apcg._kernels.sparse import softmax_columns
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
+from apcg.data import views
 from apcg.losses.outputs import Multinomial
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse.penalty import ScaledPenalty
@@ -60,11 +61,11 @@ def off(p, r):
     slope, balance = gradient(p, r.w, r.intercept)
     w, far = r.w, np.abs(balance).max() if p.intercept else 0.0
     if p.g.separable:
-        a, b = p.alpha * float(p.g.each.a[0]), p.alpha * float(p.g.each.b[0])
+        a, b = p.alpha * float(p.g.a[0]), p.alpha * float(p.g.b[0])
         g = slope + b * w
         away = np.where(w == 0, np.maximum(np.abs(g) - a, 0), np.abs(g + a * np.sign(w)))
     else:
-        a, b = p.alpha * p.g.a, p.alpha * p.g._b
+        a, b = p.alpha * p.g.a, p.alpha * p.g.ridge
         g, size = slope + b * w, np.linalg.norm(w, axis=1, keepdims=True)
         moving = np.linalg.norm(g + a * w / np.where(size > 0, size, 1), axis=1)
         resting = np.maximum(np.linalg.norm(g, axis=1) - a, 0)
@@ -284,7 +285,7 @@ def test_sweeps_and_conjugate_gradients_minimise_the_model(free, wide):
     W = np.arange(48).reshape(12, 4).T.reshape(-1)  # by class
     edge = np.array([np.inf])
     penalty = ScaledPenalty(np.array([0.01]), np.array([0.01]), -edge, edge)
-    packed = p.samples.columns(np.float64 if wide else np.float32)
+    packed = p.samples.view(views.columns, np.float64 if wide else np.float32)
     model = EntryModel(packed, W, w[W], seen, losses, floor, penalty, free)
     for _ in range(40):
         model.positions = np.arange(48)
@@ -313,7 +314,7 @@ def test_slopes_of_some_columns_and_their_tops():
     p = ERM(X, np.arange(60) % 4, "multinomial", "l1", 0.1)
     u = np.random.default_rng(0).standard_normal((60, 4))
     out, top, some = np.full((12, 4), np.nan), np.full(12, np.nan), np.array([2, 5, 9])
-    packed = p.samples.columns(np.float64)
+    packed = p.samples.view(views.columns, np.float64)
     softmax_columns.slopes(packed.entries, True, packed.start, some, u, out, top)
     np.testing.assert_allclose(out[some], (X.T @ u)[some], atol=1e-14)
     np.testing.assert_array_equal(top[some], np.abs(out[some]).max(axis=1))
@@ -341,7 +342,7 @@ def test_float32_columns_give_way_to_float64():
     p = ERM(X, y, "multinomial", "l1", 0.01)
     run = ON_COLUMNS.start(p, Start(), Target(1e-6, 1000), np.random.default_rng(0)).at_last
     assert run.narrow
-    fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+    fine = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0)).at_last
     assert not fine.narrow
     run._tol = 1e-13
     for _ in range(20):
@@ -356,7 +357,7 @@ def test_columns_left_out_come_back():
     X, y = data(2, sparse=True)
     p = ERM(X, y, "multinomial", "l1", 0.005)
     best = solve(p, ON_COLUMNS, tol=1e-9)
-    run = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+    run = ON_COLUMNS.start(p, Start(), Target(1e-9, 1000), np.random.default_rng(0)).at_last
     run.advance(Budget(1))
     run.theta, run.kept = 1.0, np.arange(1)
     run.top[1:] = 0.0  # as if they had been far away
@@ -399,7 +400,8 @@ def test_without_a_floor_steps_are_cut():
     for floor, trust in ((SetTuning().floor, SetTuning().trust), (0.0, 1e9)):
         tuning = replace(SetTuning(few_rows=0), floor=floor, least_floor=min(floor, 1e-12),
                          trust=trust, trusts=(1.0, max(20.0, trust)))  # fmt: skip
-        run = ClassSet(tuning).start(p, Start(), Target(1e-3, 10_000), np.random.default_rng(0))
+        made = ClassSet(tuning).start(p, Start(), Target(1e-3, 10_000), np.random.default_rng(0))
+        run = made.at_last
         calls, along = [], run.losses.along
         run.losses.along = lambda *a, _along=along, _calls=calls: _calls.append(1) or _along(*a)
         run.advance(Budget(10_000))

@@ -155,72 +155,6 @@ def _prox_of_conjugate(report: Report, loss: Any) -> None:
     report.add("prox of the conjugate against brute force", wrong)
 
 
-# ---- penalties ----------------------------------------------------------------------------------
-
-
-def penalty_report(psi: Any, size: int | None, i: int) -> Report:
-    """Everything that can be compared of a penalty; see `penalties.check`."""
-    report = Report(f"penalty {psi!r}")
-    rng = np.random.default_rng(0)
-    points = [_block(rng.standard_normal(size or 1) * s, size) for s in (0.01, 0.3, 1.0, 5.0, 100)]
-    steps = (0.01, 0.5, 1.0, 10.0)
-    mu = np.asarray(getattr(psi, "strong_convexity", 0.0), dtype=float)
-    mu_i = float(mu if mu.ndim == 0 else mu[i])
-    tried = [(v, s, psi.prox(v, s, i)) for v in points for s in steps]
-    shape = next(
-        (f"prox({v}, {s:g}) is {p!r}" for v, s, p in tried if np.shape(p) != np.shape(v)), ""
-    )
-    report.add("prox has the shape of v", shape)
-    if shape:
-        return report
-    _prox(report, psi, i, tried, rng)
-    nearer = ""
-    for k, (v, s, p) in enumerate(tried):
-        for u, t, q in tried[:k]:
-            apart = _inner(p - q, p - q)
-            if s == t and apart > _inner(p - q, v - u) + CLOSE * (1 + apart):
-                nearer = nearer or f"prox at {v} and {u}, step {s:g}, are too far apart"
-    report.add("prox is firmly non-expansive", nearer)
-    bent = ""
-    found = [p for _, _, p in tried if math.isfinite(psi.value(p, i))]
-    for p in found:
-        for q in found:
-            middle = psi.value(0.5 * (p + q), i) + mu_i / 8 * _inner(p - q, p - q)
-            ends = 0.5 * (psi.value(p, i) + psi.value(q, i))
-            if middle > ends + CLOSE * (1 + abs(ends)):
-                bent = bent or f"between {p} and {q}"
-    what = f"value is convex, strongly so with {mu_i:g}" if mu_i else "value is convex"
-    report.add(what, bent)
-    return report
-
-
-def _prox(report: Report, psi: Any, i: int, tried: list[Any], rng: np.random.Generator) -> None:
-    wrong, infinite = "", ""
-    for v, step, p in tried:
-        at = float(psi.value(p, i))
-        if not math.isfinite(at):
-            infinite = infinite or f"value is {at} at prox({v}, {step:g}) = {p}"
-            continue
-        goal = at + _inner(p - v, p - v) / (2 * step)
-        for scale in np.logspace(-4, 1, 11):
-            for _ in range(4):
-                d = rng.standard_normal(np.shape(v)) * scale * (1 + np.max(np.abs(p)))
-                for q in (p + d, p - d, 0 * p, p + (v - p) * min(scale, 1.0)):
-                    other = float(psi.value(q, i)) + _inner(q - v, q - v) / (2 * step)
-                    if other < goal - 1e-9 * (1 + abs(goal)):
-                        wrong = wrong or f"at v = {v}, step = {step:g}: got {p}, {q} is less"
-    report.add("value is finite where prox is", infinite)
-    report.add("prox against brute force", wrong)
-
-
-def _block(v: Vector, size: int | None) -> Any:
-    return float(v[0]) if size is None else v
-
-
-def _inner(a: Any, b: Any) -> float:
-    return float(np.sum(np.asarray(a) * np.asarray(b)))
-
-
 # ---- smooth functions ---------------------------------------------------------------------------
 
 
@@ -243,7 +177,7 @@ def function_report(problem: Any, around: Vector) -> Report:
                 after = problem.partial_gradient(i, x + d)
                 turned, length = _norm(after - g), _norm(d)
                 noise = 1e-8 * (1 + _norm(g) + _norm(after)) + 1e-14 * abs(up) / length
-                if size < 1e-3 and abs((up - down) / 2 - _inner(g, d[b])) > (
+                if size < 1e-3 and abs((up - down) / 2 - inner(g, d[b])) > (
                     CLOSE * (abs(up - down) + _norm(g) * length)
                     + 1e-12 * (1 + abs(up)) + problem.L[i] * length**2
                 ):  # fmt: skip
@@ -251,7 +185,7 @@ def function_report(problem: Any, around: Vector) -> Report:
                     gradient = gradient or f"block {i}: got {g}, and value changes by {slope:g}"
                 if turned > problem.L[i] * length * (1 + CLOSE) + noise:
                     long = long or f"block {i}: L = {problem.L[i]:g}, seen {turned / length:g}"
-                if _inner(after - g, d[b]) < -noise * length:
+                if inner(after - g, d[b]) < -noise * length:
                     concave = concave or f"along block {i}"
     report.add("partial gradients against differences of value", gradient)
     report.add("L against partial gradients", long)
@@ -268,14 +202,18 @@ def _strongly(report: Report, problem: Any, points: list[Vector], rng: np.random
         g, at = problem.gradient(x), problem.f_value(x)
         for s in (0.1, 1.0):
             d = s * rng.standard_normal(x.size)
-            least = at + _inner(g, d) + 0.5 * mu * _inner(L * d, d)
+            least = at + inner(g, d) + 0.5 * mu * inner(L * d, d)
             if problem.f_value(x + d) < least - 1e-9 * (1 + abs(at) + abs(least)):
                 wrong = wrong or f"mu = {mu:g} is too large, or f is not convex, at x = {x[:4]}..."
     report.add(f"f is convex, with mu = {mu:g}", wrong)
 
 
+def inner(a: Any, b: Any) -> float:
+    return float(np.sum(np.asarray(a) * np.asarray(b)))
+
+
 def _norm(a: Any) -> float:
-    return math.sqrt(_inner(a, a))
+    return math.sqrt(inner(a, a))
 
 
 # ---- tools --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,24 @@ import numpy as np
 
 from .._base.validation import Vector
 from ..problems.erm import ERM
-from .points import Certificate, Point
+from .points import Certificate, Point, Start
 
-__all__ = ["Certificate", "certify", "certify_again", "certify_enough", "certify_given"]
+__all__ = [
+    "Certificate",
+    "certify",
+    "certify_again",
+    "certify_enough",
+    "certify_given",
+    "certify_start",
+    "joined",
+    "stated",
+]
 
 _EPS = float(np.finfo(float).eps)
 #: A gap that is at most so many times as large is as good.
 AS_GOOD = 1.001
+#: An x that is not feasible is scaled to be so with this to spare, so many times at most.
+SLACK, TRIALS = 1e-15, 8
 
 
 def certify(problem: ERM, point: Point) -> Certificate:
@@ -60,6 +72,14 @@ def certify_again(problem: ERM, bare: Point, found: Certificate, tol: float) -> 
         return alone
     pair = certify(problem, found.bare())
     return pair if pair.gap < alone.gap else alone
+
+
+def certify_start(problem: ERM, at: Start) -> Certificate:
+    """The certificate of where a run would start: at zero, if nothing is known."""
+    w = at.w
+    if w is None and (at.x is None or not problem.dual_form):  # no w is known by x alone
+        w = np.zeros(problem.d if problem.K == 1 else (problem.d, problem.K))
+    return certify(problem, Point(w, at.x, 0.0 if at.b is None else at.b))
 
 
 def certify_given(problem: ERM, point: Point) -> Certificate:
@@ -122,14 +142,46 @@ def _of_pair(problem: ERM, point: Point) -> Certificate:
 def _valued(
     problem: ERM, w: Vector, x: Vector, b: float, z: Vector, v: Vector, exact: bool
 ) -> Certificate:
-    """The certificate of w, x and b. What is not a number certifies nothing: P or -D is infinite.
-
-    (A gap of NaN compares false with everything, and would look like a small one.)
-    """
+    """The certificate of w, x and b, given X w + b and A x/(lambda n)."""
     P, D = problem.primal_from(w, z), problem.dual_from(x, v)
-    P, D = math.inf if math.isnan(P) else P, -math.inf if math.isnan(D) else D
-    found = Certificate(w, x, b, z, P, D, exact)
+    found = stated(w, x, b, z, P, D, exact)
     return replace(found, dual=-math.inf) if exact and impossible(problem, found) else found
+
+
+def stated(
+    w: Vector, x: Vector, b: Any, z: Vector, primal: float, dual: float, exact: bool = True
+) -> Certificate:
+    """A certificate with values that a method has computed in a way of its own.
+
+    It is exact if they come from w, x and b alone. What is not a number certifies nothing: P or -D
+    is infinite then. (A gap of NaN compares false with everything, and would look small.)
+    """
+    primal = math.inf if math.isnan(primal) else primal
+    dual = -math.inf if math.isnan(dual) else dual
+    return Certificate(w, x, b, z, primal, dual, exact)
+
+
+def joined(problem: ERM, parts: Sequence[ERM], found: Sequence[Certificate]) -> Certificate:
+    """The certificate of a problem whose outputs are problems of their own, from those of these.
+
+    x is feasible by the sums of all outputs together too. They are rounded otherwise than those of
+    one output: where |v_j| is at its bound in one of them, it may be beyond it in the other.
+    """
+    each = ([c.w for c in found], [c.x for c in found], [c.z for c in found])
+    w, x, z = (np.ascontiguousarray(np.column_stack(columns)) for columns in each)
+    b, exact = np.array([c.b for c in found]), all(c.exact for c in found)
+    P, D = math.fsum(c.primal for c in found), math.fsum(c.dual for c in found)
+    made = Certificate(w, x, b, z, P, D, exact)
+    if not made.exact:
+        return made
+    for _ in range(TRIALS):
+        v = problem.v_of(x)
+        over = np.array([part.g.excess(v[:, k]) for k, part in enumerate(parts)])
+        if not np.any(over > 1):
+            return replace(made, x=x, dual=D)
+        x = x / np.maximum(over * (1 + SLACK), 1.0)
+        D = problem.dual_from(x, problem.v_of(x))
+    return replace(made, exact=False)
 
 
 def rounding(problem: ERM, found: Certificate, more: Any = 0.0) -> float:

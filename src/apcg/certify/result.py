@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.validation import Vector
+from .points import Certificate, Report
 
 #: A gap is rounded by so much of |P| + |D|.
 ROUNDING = 16 * 2.0**-52
@@ -234,3 +235,26 @@ class Solution:
             f"Solution(primal={self.primal:.10g}, gap={self.gap:.2e}, epochs={self.epochs}, "
             f"method={self.method!r}, w: {self.w.size} numbers)\n  {self.status}"
         )
+
+
+def answer(
+    found: Certificate,
+    status: Status,
+    said: Report,
+    method: str,
+    epochs: int,
+    seconds: float,
+    trace: Trace | None = None,
+) -> Solution:
+    """The one place where a `Solution` is made. Without a trace it was looked at once."""
+    if trace is None:
+        trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
+        trace.append(
+            epoch=epochs, seconds=seconds, primal=found.primal, dual=found.dual, gap=found.gap,
+            mu=said.mu, restarts=said.restarts, method=said.at_work,
+        )  # fmt: skip
+        trace.notes = list(said.notes)
+    return Solution(
+        found.w, found.x, found.primal, found.dual, status, epochs, seconds, trace, method,
+        said.side, said.mu, found.b,
+    )  # fmt: skip

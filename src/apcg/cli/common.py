@@ -14,11 +14,10 @@ from .. import losses, model
 from .._base import files
 from .._base.types import Array
 from ..datasets import Dataset
-from ..penalties import regulariser
+from ..penalties.base import NAMES as PENALTIES
 from ..problems.erm import ERM
 
 LOSSES = losses.names(margin=True) + losses.names_of_classes() + losses.names(margin=False)
-PENALTIES = regulariser.NAMES
 
 #: Whole numbers of more kinds than this are amounts, and not the names of classes.
 MOST_CLASSES = 100

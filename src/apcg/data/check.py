@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from .._base.validation import check_finite, check_real, is_sparse, to_array
 from .._kernels.data import matrix
+from .chunked import Chunked
 from .dense import Dense
-from .matrix import Arrays, Stored
+from .matrix import Arrays, Matrix, Stored
 from .sparse import Sparse
 
 
@@ -25,8 +26,13 @@ def by_coordinate(A: Any, name: str) -> Stored:
     return _sparse(A, name, True) if is_sparse(A) else _dense(A, name, True)
 
 
-def by_row(X: Any, name: str) -> Stored:
-    """A matrix whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate)."""
+def by_row(X: Any, name: str) -> Matrix:
+    """X itself, whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate).
+
+    What is a `Matrix` already is not looked at again.
+    """
+    if isinstance(X, Stored | Chunked):
+        return X
     return _sparse(X, name, False) if is_sparse(X) else _dense(X, name, False)
 
 

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._base.types import Stored as Array
 from .._base.validation import Index, Vector
+from . import views
 from .matrix import Matrix, Stored
 
 #: Blocks up to this size get their constants from a full eigenvalue decomposition.
@@ -38,9 +39,9 @@ def largest_singular_value_squared(X: Matrix, scale: Vector) -> float:
     return _lanczos(LinearOperator((size, size), matvec=product, dtype=float))
 
 
-def check_quadratic(given: Stored) -> Vector:
+def check_quadratic(given: Matrix) -> Vector:
     """Refuse a Q that is not symmetric and positive semidefinite; gives its diagonal."""
-    N, Q = given.shape[0], given.stored
+    N, Q = given.shape[0], given.view(views.whole)
     if given.shape[1] != N:
         raise ValueError(f"Q must be square, got shape ({N}, {given.shape[1]}).")
     asymmetry = abs(Q - Q.T).max()

@@ -6,14 +6,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import losses
@@ -25,10 +23,10 @@ from ..methods.base import SEPARABLE, SMOOTH_FORM
 from ..methods.reductions import together
 from ..problems.erm import ERM
 from ..run.solve import solve
+from .interrupted import solved, unsolved
 from .progress import CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)
-Result = TypeVar("Result")
 
 
 def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Loss:
@@ -112,19 +110,32 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         if len(plan.problems) == 1:
             return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
         seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
-        solve_each = _solve
+        solve_each, problems = _solve, plan.problems
+        shared: together.Together | None = None
+
+        def spare(k: int) -> Solution:
+            if shared is None:
+                return unsolved(problems[k], starts[k], options)
+            done = shared.solution(k, options["tol"])
+            return done or unsolved(problems[k], shared.starts[k], options, shared.passes)
+
         if self._may_share(starts, task):
-            if together.patience(plan.problems) > 0:
-                shared = together.sweep(plan.problems, self.tol, options["max_epochs"], rng)
-                solve_each = partial(_go_on, shared)
-                starts = range(len(plan.problems))
-            else:
-                starts = together.first_steps(plan.problems) or starts
+            try:
+                if together.patience(problems) > 0:
+                    shared = together.sweep(problems, self.tol, options["max_epochs"], rng)
+                else:
+                    starts = together.first_steps(problems) or starts
+            except KeyboardInterrupt:  # before there was anything
+                return [spare(k) for k in range(len(problems))]
+        if shared is not None:
+            if shared.interrupted:
+                return [spare(k) for k in range(len(problems))]
+            solve_each, starts = partial(_go_on, shared), range(len(problems))
         calls = [
             partial(solve_each, p, start, seed, t, None, options)
-            for p, start, seed, t in zip(plan.problems, starts, seeds, tasks, strict=True)
+            for p, start, seed, t in zip(problems, starts, seeds, tasks, strict=True)
         ]
-        return in_threads(calls, getattr(self, "n_jobs", None))
+        return solved(calls, spare, getattr(self, "n_jobs", None))
 
     def _may_share(self, starts: Sequence[Any], task: Task) -> bool:
         """Whether the first steps may be for all problems at once: nobody watches each."""
@@ -226,19 +237,6 @@ def _go_on(
     answer = _solve(problem, together.starts[k], seed, task, describe, left)
     answer.epochs += together.passes
     return answer
-
-
-def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
-    """What the calls return; without threads if one is all there are, for a pool costs time."""
-    whole = isinstance(n_jobs, int | np.integer) and n_jobs != 0
-    if n_jobs is not None and not whole:
-        raise ValueError(
-            f"n_jobs must be None, a number of threads, or -1 for all, got {n_jobs!r}."
-        )
-    if effective_n_jobs(n_jobs) == 1:
-        return [call() for call in calls]
-    run = Parallel(n_jobs=n_jobs, require="sharedmem")
-    return list(run(delayed(call)() for call in calls))
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Vector | None:

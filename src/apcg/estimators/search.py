@@ -42,7 +42,8 @@ from ..problems.erm import ERM
 from ..problems.objective import Objective
 from ..run.solve import solve
 from . import by_sweeps, ridge, sparse
-from .linear import Linear, Plan, in_threads, start_at
+from .interrupted import in_threads, search_so_far
+from .linear import Linear, Plan, start_at
 from .progress import Task
 
 EARLY, PATH, MIDDLE = 1e-2, 1e-3, 1e-4
@@ -102,10 +103,12 @@ class Fold:
             W, b, _ = found[0]
             scores = self.model._scores(*self.test, W, b + self.plan.offset, **self.scored)
             self.scores = dict(enumerate(map(float, scores)))
-            return True
-        for k in range(grid.size):
-            each = [SimpleNamespace(w=W[k], intercept=float(b[k]), x=None) for W, b, _ in found]
-            self.scores[k] = self._score(each)
+        else:
+            for k in range(grid.size):
+                self.scores[k] = self._score(_picked(found, k))
+        # one of them is kept, for who interrupts a later fold
+        best = int(np.argmax(np.nan_to_num([*self.scores.values()], nan=-np.inf)))
+        self.answers[best] = _picked(found, best)
         return True
 
     def refine(self, grid: Vector, numbers: Any, tol: float) -> Fold:
@@ -174,6 +177,11 @@ class Fold:
         return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
 
+def _picked(found: Sequence[Any], k: int) -> list[Any]:
+    """The answers for alpha k, of problems that have W and b of all alphas each."""
+    return [SimpleNamespace(w=W[k].copy(), intercept=float(b[k]), x=None) for W, b, _ in found]
+
+
 def _extrapolated(problem: ERM, known: Sequence[Any], ahead: float) -> Start | None:
     """Where to start for the next alpha: on the line through the last two dual points."""
     if not known:
@@ -224,9 +232,13 @@ class Search(Linear):
                 self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
                 for part, seed in zip(parts, seeds, strict=True)
             ]
-            best = None if task else self._at_once(folds, plan, grid)
-            if best is None:
-                best = self._race(folds, grid, task)
+            try:
+                best = None if task else self._at_once(folds, plan, grid)
+                if best is None:
+                    best = self._race(folds, grid, task)
+            except KeyboardInterrupt:
+                search_so_far(self, folds, plan, grid)
+                raise
         self.alpha_, self.best_score_ = float(grid[best]), float(np.mean(self.scores_[best]))
         plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
         # from zero, so that it is the same as a fit with this alpha

@@ -99,17 +99,17 @@ def _check(method: Method) -> None:
         raise TypeError(f"needs of method {method.name!r} must be a tuple of Need.")
 
 
-def adopted(method: Method, run: Any) -> Run:
+def adopted(method: Method, given: Any) -> Run:
     """What `start` gave, as a run; an error if it is none."""
-    if isinstance(run, Run):
-        return run
-    missing = [part for part in ("advance", "point", "seen") if not hasattr(run, part)]
+    if isinstance(given, Run):
+        return given
+    missing = [part for part in ("advance", "point", "seen") if not hasattr(given, part)]
     if missing:
         raise TypeError(
             f"start of method {method.name!r} must give a run with advance, point and seen; got "
-            f"{type(run).__name__}, which has no {', '.join(missing)}."
+            f"{type(given).__name__}, which has no {', '.join(missing)}."
         )
-    return OwnRun(run)
+    return OwnRun(given)
 
 
 for _method in (

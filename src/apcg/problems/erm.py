@@ -38,8 +38,9 @@ from .._base.weights import normalised
 from .._kernels.data.matrix import inner
 from ..data import Matrix, by_row
 from ..data.spectra import largest_singular_value_squared
-from ..penalties import regulariser
-from ..penalties.regulariser import NOT_SEPARABLE, Interval, Regulariser
+from ..penalties.base import NOT_SEPARABLE, Regulariser, shown
+from ..penalties.interval import Interval
+from ..penalties.registry import of as regulariser_of
 from . import forms, recovery
 from . import intercept as free
 from .composite import Composite
@@ -64,7 +65,7 @@ class ERM:
     penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
         or an object of `apcg.penalties`, which is then g; or a g of your own, for method "afg": an
         object with value(w), prox(v, step), conjugate(v), and excess(v), or `strong_convexity` > 0
-        and conjugate_gradient(v) (see `apcg.regulariser`).
+        and conjugate_gradient(v) (see `apcg.penalties.base`).
     alpha : the paper's lambda, positive. For the C of scikit-learn's LinearSVC and
         LogisticRegression it is 1/(C n); for Lasso and ElasticNet it is their alpha.
     sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out (their
@@ -122,24 +123,22 @@ class ERM:
         self._take_labels(y)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
         self.g = self._regulariser(penalty, l1_ratio, positive)
-        self.penalty = regulariser.shown(penalty)
+        self.penalty = shown(penalty)
         self.dual_form = self.g.strong_convexity > 0
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}.")
         self.intercept = bool(intercept)
         self._check_classes()
         if not math.isfinite(self.R):
-            raise ValueError(
-                "X has rows whose squared norm overflows; scale its features (to a standard "
-                "deviation of 1, say)."
-            )
+            cure = "scale its features (to a standard deviation of 1, say)"
+            raise ValueError(f"X has rows whose squared norm overflows; {cure}.")
         forms.check_solvable(self.loss, self.g, self.penalty)
 
     def _take_labels(self, y: Any) -> None:
         self.y = self.loss.check_labels(y, self.n_samples)
 
     def _regulariser(self, penalty: Any, l1_ratio: float, positive: bool) -> Regulariser:
-        return regulariser.of(penalty, l1_ratio, positive, self.d)
+        return regulariser_of(penalty, l1_ratio, positive, self.d)
 
     def _check_classes(self) -> None:
         if self.intercept and self.loss.margin:

@@ -13,7 +13,8 @@ from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
 from ..data import Matrix, views
 from ..losses.base import Loss
-from ..penalties.regulariser import Interval, Regulariser
+from ..penalties.base import Regulariser
+from ..penalties.interval import Interval
 from .composite import Composite, Smooth, Terms
 
 

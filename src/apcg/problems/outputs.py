@@ -24,7 +24,8 @@ from .._base.own import is_own, refuse_overrides
 from .._base.validation import Matrix, Vector
 from .._base.weights import divisor, normalised
 from ..losses.outputs import Columns, OutputsLoss
-from ..penalties import outputs
+from ..penalties import registry as penalties
+from ..penalties.interval import Interval
 from . import intercept_outputs as free
 from .erm import ERM
 
@@ -59,7 +60,7 @@ def side_by_side(problems: Sequence[ERM]) -> Outputs:
     other = object.__new__(Outputs)
     other.__dict__.update(first.__getstate__())
     other.__dict__.update(y=y, K=K, loss=Columns(first.loss))
-    other.g = outputs.Entries(first.interval, K)
+    other.g = first.interval.over(K)
     return other
 
 
@@ -67,11 +68,11 @@ def apart(problem: Outputs) -> list[ERM]:
     """The problems that `side_by_side` makes one of: one for each output, over the same X."""
     loss, g, found = problem.loss, problem.g, []
     assert isinstance(loss, Columns)
-    assert isinstance(g, outputs.Entries)
+    assert isinstance(g, Interval)
     for y in np.ascontiguousarray(problem.y.T):
         part = object.__new__(ERM)
         part.__dict__.update(problem.__getstate__())
-        part.__dict__.update(y=y, K=1, loss=loss.loss, g=g.each)
+        part.__dict__.update(y=y, K=1, loss=loss.loss, g=g.over(1))
         found.append(part)
     return found
 
@@ -85,7 +86,7 @@ class Outputs(ERM):
         self.y, self.K = self.loss.check_labels(y, self.n_samples)
 
     def _regulariser(self, penalty: Any, l1_ratio: float, positive: bool) -> Any:
-        return outputs.of(penalty, l1_ratio, positive, self.d, self.K)
+        return penalties.of(penalty, l1_ratio, positive, self.d, self.K)
 
     def _check_classes(self) -> None:
         if self.loss.kind is None and not isinstance(self.loss, Columns):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +16,8 @@ from .._base.budget import Budget
 from .._base.validation import Vector
 from .._base.weights import divisor
 from ..certify.certificate import certify_enough
-from ..certify.points import Start
-from ..certify.result import Solution, Status, Trace
+from ..certify.points import Certificate, Report, Start
+from ..certify.result import Solution, Status, answer
 from ..methods.base import Method, Run, Target
 from ..methods.paper.adaptive import resting
 from ..methods.sparse.dense import path_dense
@@ -31,7 +32,8 @@ def path(
 
     The dual point x of one alpha is feasible for the next, and a good start; for a penalty that is
     solved in the primal ("l1") it is w that is handed on. `options` are those of `solve`, but x0;
-    max_epochs, time_limit and callback are for each alpha. Ctrl-C gives back what there is.
+    max_epochs, time_limit and callback are for each alpha. Ctrl-C gives back the answers there are,
+    the last of which may be "interrupted"; it is a KeyboardInterrupt only if there is none yet.
 
     Parameters
     ----------
@@ -61,27 +63,44 @@ def path(
         raise ValueError("alphas is empty: give at least one.")
     problem.with_alpha(float(alphas.min()))  # an error if one is not positive
     together, interrupted = _together(problem, alphas, method, options)
-    if interrupted or None not in together:
-        return [found for found in together if found is not None]
-    problems = [problem.with_alpha(float(a)) for a in alphas]
+    known = [found for found in together if found is not None]
+    if (interrupted and known) or None not in together:
+        return known
     answers: dict[int, Solution] = {}
+    try:
+        for k, found in _one_by_one(problem, alphas, method, options, together):
+            answers[k] = found
+            if interrupted or found.status.code == "interrupted":
+                break
+    except KeyboardInterrupt:
+        if not answers:
+            raise
+    return [answers[k] for k in range(alphas.size) if k in answers]
+
+
+def _one_by_one(
+    problem: ERM,
+    alphas: Vector,
+    method: str | Method,
+    options: dict[str, Any],
+    together: list[Solution | None],
+) -> Iterator[tuple[int, Solution]]:
+    """Each place and its answer, from the largest alpha on; those found together are taken."""
     seen: list[_Seen] = []
     last: Solution | None = None
     run: Run | None = None
-    for k in np.argsort(-alphas, kind="stable"):
-        found = together[k]
+    for k in map(int, np.argsort(-alphas, kind="stable")):
+        at, found = problem.with_alpha(float(alphas[k])), together[k]
         if found is None:
-            found, run = _gone_on(problems[k], run, last, options)
+            found, run = _gone_on(at, run, last, options)
         if found is None:
             # of K outputs the last answer is the start: nothing is looked ahead
-            start = last if problem.K > 1 else _ahead(problems[k], seen, run)
-            found, run = solve_on(*prepared(problems[k], method, **options), start)
-        last = answers[int(k)] = found
-        if last.status.code == "interrupted":
-            break
+            start = last if problem.K > 1 else _ahead(at, seen, run)
+            found, run = solve_on(*prepared(at, method, **options), start)
+        last = found
+        yield k, found
         if problem.K == 1:
-            seen = [*seen[-3:], _Seen(problems[k], last)]
-    return [answers[k] for k in range(alphas.size) if k in answers]
+            seen = [*seen[-3:], _Seen(at, last)]
 
 
 #: options that are for looks while a point is solved
@@ -98,41 +117,30 @@ def _together(
     checked = prepared(problem, method, **options)[2]
     if checked.max_epochs == 0:
         return made, False
-    begun, tol, interrupted = time.perf_counter(), checked.tol, False
-    found: dict[int, path_dense.Found] = {}
+    begun = time.perf_counter()
+    found: dict[int, Certificate] = {}
     try:
-        found.update(path_dense.answers(problem, alphas, tol))
-    except KeyboardInterrupt:
-        # with nothing to give back yet the path goes on one by one, where there soon is
-        interrupted = bool(found)
+        found.update(path_dense.answers(problem, alphas, checked.tol))
+        return _as_solutions(found, alphas.size, checked.tol, method, begun), False
+    except KeyboardInterrupt:  # with nothing to give back yet, the path ends with its first answer
+        return _as_solutions(found, alphas.size, checked.tol, method, begun), True
+
+
+def _as_solutions(
+    found: dict[int, Certificate], count: int, tol: float, method: str | Method, begun: float
+) -> list[Solution | None]:
+    """Answers that were found together, at their places among so many."""
+    made: list[Solution | None] = [None] * count
     seconds = (time.perf_counter() - begun) / max(len(found), 1)
     note = (
         "working_set: it goes on from the alpha before, many of them on one Gram matrix or set of "
         "columns, whose sweeps are not counted in the passes"
     )
+    said = Report(at_work="working_set", notes=[note])
     for k, c in found.items():
-        gap = c.primal - c.dual
-        relative = gap / abs(c.primal) if c.primal else 0.0
-        made[k] = Solution(
-            w=c.w, x=c.x, primal=c.primal, dual=c.dual, epochs=1, seconds=seconds,
-            status=Status.of("converged", 1, relative, tol), intercept=c.b,
-            trace=_one_look(c.primal, c.dual, 1, seconds, math.nan, note),
-            method=str(method), side="primal", mu=math.nan,
-        )  # fmt: skip
-    return made, interrupted
-
-
-def _one_look(
-    primal: float, dual: float, epochs: int, seconds: float, mu: float, note: str
-) -> Trace:
-    """The record of an answer that was looked at once."""
-    trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
-    trace.append(
-        epoch=epochs, seconds=seconds, primal=primal, dual=dual, gap=primal - dual,
-        mu=mu, restarts=0, method="working_set",
-    )  # fmt: skip
-    trace.notes = [note]
-    return trace
+        status = Status.of("converged", 1, c.relative, tol)
+        made[k] = answer(c, status, said, str(method), 1, seconds)
+    return made
 
 
 def _gone_on(
@@ -158,13 +166,9 @@ def _gone_on(
     code = "converged" if found.relative <= tol else "max_epochs"
     seconds = time.perf_counter() - begun
     note = "working_set: it goes on with the set of the alpha before"
-    trace = _one_look(found.primal, found.dual, epochs, seconds, last.mu, note)
+    said = Report(last.side, "working_set", last.mu, notes=[note])
     status = Status.of(code, epochs, found.relative, tol)
-    answer = replace(
-        last, w=found.w, x=found.x, primal=found.primal, dual=found.dual, status=status,
-        epochs=epochs, seconds=seconds, trace=trace, intercept=found.b,
-    )  # fmt: skip
-    return answer, run
+    return answer(found, status, said, last.method, epochs, seconds), run
 
 
 @dataclass

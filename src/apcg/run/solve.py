@@ -10,8 +10,8 @@ import numpy as np
 from .._base import validation as validate
 from ..certify.certificate import certify, certify_again
 from ..certify.judge import Judge
-from ..certify.points import Certificate, Point, Start
-from ..certify.result import Solution, Status
+from ..certify.points import Certificate, Point, Report, Start
+from ..certify.result import Solution, Status, answer
 from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
 from ..methods.paper.apcg import Algorithm5
@@ -139,8 +139,12 @@ def solve_on(
     first = watched or not (at.is_cold or alone)
     outcome = run(stepping, judge, options, options.tol, look_first=first)
     with np.errstate(all="ignore"):
-        final = _final(problem, stepping, outcome, options.tol)
-        final = _not_worse(problem, at, final, options.tol)
+        try:
+            final = _final(problem, stepping, outcome, options.tol)
+            final = _not_worse(problem, at, final, options.tol)
+        except KeyboardInterrupt:  # once: what was found is certified all the same
+            final = _certified(problem, outcome, options.tol)
+            outcome.status = Status.of("interrupted", outcome.epochs, final.relative, options.tol)
     if not math.isfinite(final.primal):
         start = "" if at.is_cold else "start from another x0, or "
         raise ValueError(
@@ -165,20 +169,9 @@ def _solution(
         status = Status.of("converged", outcome.epochs, final.relative, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
-    return Solution(
-        w=final.w,
-        x=final.x,
-        primal=final.primal,
-        dual=final.dual,
-        status=status,
-        epochs=outcome.epochs,
-        seconds=outcome.seconds,
-        trace=trace,
-        method=method.name,
-        side=outcome.best.side,
-        mu=float(trace.last("mu")) if len(trace) else stepping.report.mu,
-        intercept=final.b,
-    )
+    mu = float(trace.last("mu")) if len(trace) else stepping.report.mu
+    said = Report(outcome.best.side, mu=mu)
+    return answer(final, status, said, method.name, outcome.epochs, outcome.seconds, trace)
 
 
 def _start(problem: ERM, method: Method, x0: Any) -> Start:
@@ -214,26 +207,27 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
     return Start(x, w, b, mu, at.side, at.run)
 
 
+def _certified(problem: ERM, outcome: Outcome, tol: float) -> Certificate:
+    """The exact certificate of the best look."""
+    found: Certificate = outcome.best.certificate
+    return found if found.exact else certify_again(problem, outcome.best.source, found, tol)
+
+
 def _final(problem: ERM, stepping: Run, outcome: Outcome, tol: float) -> Certificate:
     """The certificate to give back, computed from w and x alone.
 
     The method may have something to add: it is taken if it certifies as well.
     """
-    found: Certificate = outcome.best.certificate
-    if not found.exact:
-        found = certify_again(problem, outcome.best.source, found, tol)
+    found = _certified(problem, outcome, tol)
     code = outcome.status.code
     if not outcome.epochs or code in ("interrupted", "time_limit"):
         return found
-    try:
-        point = stepping.finish(found, code in ("converged", "precision"))
-        if point is None:
-            return found
-        new = certify(problem, point.bare())
-        if point.x is None and new.dual < found.dual:  # the x there was is better for it
-            new = certify(problem, Point(new.w, found.x, new.b))
-    except KeyboardInterrupt:
+    point = stepping.finish(found, code in ("converged", "precision"))
+    if point is None:
         return found
+    new = certify(problem, point.bare())
+    if point.x is None and new.dual < found.dual:  # the x there was is better for it
+        new = certify(problem, Point(new.w, found.x, new.b))
     return new if new.gap <= max(found.gap, tol * abs(found.primal)) else found
 
 

@@ -148,7 +148,8 @@ class BlockRun(Run):
         self.primal = setup.primal_at_zero()
         self._sure = False
         self._since_look = 0
-        self._passed = 0  # whole passes so far
+        #: whole passes so far
+        self.passed = 0
         self._optimism = 1.0
         #: what was changed and why, in words
         self.notes: list[str] = []
@@ -190,9 +191,9 @@ class BlockRun(Run):
             whole = self._sweep(budget)
             more, rest = divmod(self.count.work, self.setup.work)
             passes, self.count.work = passes + more, rest
-            if self._passed // REFRESH < (self._passed + more) // REFRESH:
+            if self.passed // REFRESH < (self.passed + more) // REFRESH:
                 self.sweeps.refresh()
-            self._passed += more
+            self.passed += more
             looked = self._confident = self._look_pays() if whole else self._confident
             if budget.expired:
                 break

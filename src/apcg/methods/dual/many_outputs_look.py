@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._base.validation import Matrix
-from ...certify.points import Certificate
+from ...certify.certificate import Certificate, stated
 from .many_outputs_setup import Setup
 
 _EPS = float(np.finfo(float).eps)
@@ -80,11 +80,9 @@ class Look:
         return 0.5 * self.setup.problem.alpha * self.setup.b * self.error**2
 
     def certificate(self) -> Certificate:
-        """The pair with its values; what is not a number certifies nothing."""
-        P = math.inf if math.isnan(self.primal) else self.primal
-        D = -math.inf if math.isnan(self.dual) else self.dual
-        w = self.setup.expand(self.W, self.of)
-        return Certificate(w, self.x, np.zeros(self.setup.K), self.z, P, D, exact=True)
+        """The pair with its values."""
+        w, b = self.setup.expand(self.W, self.of), np.zeros(self.setup.K)
+        return stated(w, self.x, b, self.z, self.primal, self.dual)
 
     def step(self) -> None:
         """All rows go towards T(W) as far as is best for D, by a model of it, if D rises.

@@ -17,7 +17,7 @@ from ..._kernels.data import products_k
 from ..._kernels.dual import many_outputs as kernel
 from ..._kernels.dual.one_output_momentum import arrange
 from ..._kernels.losses import outputs
-from ...certify.points import Certificate
+from ...certify.certificate import Certificate, stated
 from ...data import Matrix as Data
 from ...data import Sparse, views
 from ...data.compact import Compact
@@ -277,7 +277,7 @@ class Setup:
             x, z = p.balanced(x), z + best
             v = self.expand(self.rows(x), x)
         P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
-        return Certificate(w, x, best, z, P, D, exact=True)
+        return stated(w, x, best, z, P, D)
 
     def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
         """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""

@@ -9,23 +9,18 @@ their certificates is that of the whole.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..._base.validation import Matrix, Vector
-from ...certify.certificate import certify, certify_enough
+from ...certify.certificate import certify_enough, certify_start, joined
 from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import Columns
 from ...problems.erm import ERM
 from ...problems.outputs import Outputs, apart
 from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
-
-#: An x that is not feasible is scaled to be so with this to spare, so many times at most.
-SLACK, TRIALS = 1e-15, 8
 
 
 def _falls_apart(problem: ERM) -> bool:
@@ -102,37 +97,10 @@ class OneByOneRun(Run):
     def point(self) -> Certificate:
         """The certificates of the outputs side by side; of one that had no turn, of its start."""
         found = [
-            _begun(part, start) if c is None else c
+            certify_start(part, start) if c is None else c
             for part, start, c in zip(self.parts, self.starts, self.found, strict=True)
         ]
-        made = Certificate(
-            w=_side_by_side([c.w for c in found]),
-            x=_side_by_side([c.x for c in found]),
-            b=np.array([c.b for c in found]),
-            z=_side_by_side([c.z for c in found]),
-            primal=math.fsum(c.primal for c in found),
-            dual=math.fsum(c.dual for c in found),
-            exact=all(c.exact for c in found),
-        )
-        return self._feasible(made) if made.exact else made
-
-    def _feasible(self, made: Certificate) -> Certificate:
-        """The same, with an x that is feasible by the sums of all outputs together too.
-
-        They are rounded otherwise than those of one output: where |v_j| is at its bound in one of
-        them, it may be beyond it in the other.
-        """
-        p, scaled = self.problem, made
-        for _ in range(TRIALS):
-            v = p.v_of(scaled.x)
-            over = np.array([part.g.excess(v[:, k]) for k, part in enumerate(self.parts)])
-            if not np.any(over > 1):
-                break
-            x = scaled.x / np.maximum(over * (1 + SLACK), 1.0)
-            scaled = replace(made, x=x, dual=p.dual_from(x, p.v_of(x)))
-        else:
-            return replace(made, exact=False)
-        return scaled
+        return joined(self.problem, self.parts, found)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What the runs have to add to their answers."""
@@ -141,7 +109,8 @@ class OneByOneRun(Run):
             point = None if found is None else run.finish(found, converged)
             if point is not None and point.w is not None:
                 columns[k], new = point.w, True
-        return Point(_side_by_side(columns), None, certificate.b) if new else None
+        w = np.ascontiguousarray(np.column_stack(columns))
+        return Point(w, None, certificate.b) if new else None
 
 
 def _column(at: Start, k: int) -> Start:
@@ -149,15 +118,3 @@ def _column(at: Start, k: int) -> Start:
     x, w = (None if a is None else np.ascontiguousarray(a[:, k]) for a in (at.x, at.w))
     b = None if at.b is None else float(at.b[k])
     return Start(x, w, b, side=at.side)
-
-
-def _begun(part: ERM, at: Start) -> Certificate:
-    """The certificate of a start."""
-    w = at.w
-    if w is None and (at.x is None or not part.dual_form):  # no w is known by x alone
-        w = np.zeros(part.d)
-    return certify(part, Point(w, at.x, 0.0 if at.b is None else at.b))
-
-
-def _side_by_side(columns: list[Vector]) -> Matrix:
-    return np.ascontiguousarray(np.column_stack(columns))

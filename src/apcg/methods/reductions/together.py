@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...certify.certificate import Certificate, certify_enough
-from ...certify.points import Start
-from ...certify.result import Solution, Status, Trace
-from ...penalties.regulariser import Interval
+from ...certify.certificate import Certificate, certify_enough, stated
+from ...certify.points import Report, Start
+from ...certify.result import Solution, Status, answer
+from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ...problems.outputs import side_by_side
@@ -51,30 +51,24 @@ FEWEST = 3
 class Together:
     """What the sweeps found: where each problem is, the passes, the seconds.
 
-    Certificates are there if the sweeps came to their end.
+    Certificates are there if the sweeps came to their end; `interrupted` says that Ctrl-C did not
+    let them.
     """
 
     starts: list[Start]
     found: list[Certificate]
     passes: int
     seconds: float
+    interrupted: bool = False
 
     def solution(self, k: int, tol: float) -> Solution | None:
         """The answer of problem k, if it is within the tolerance."""
         if not self.found or not self.found[k].relative <= tol:
             return None
-        c = self.found[k]
-        trace = Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
-        trace.append(
-            epoch=self.passes, seconds=self.seconds, primal=c.primal, dual=c.dual, gap=c.gap,
-            mu=1.0, restarts=0, method="sdca",
-        )  # fmt: skip
-        trace.notes = [f"{len(self.found)} problems side by side"]
-        status = Status.of("converged", self.passes, c.relative, tol)
-        return Solution(
-            c.w, c.x, c.primal, c.dual, status, self.passes, self.seconds, trace, "auto", "dual",
-            1.0, c.b,
-        )  # fmt: skip
+        found, note = self.found[k], f"{len(self.found)} problems side by side"
+        said = Report("dual", "sdca", 1.0, notes=[note])
+        status = Status.of("converged", self.passes, found.relative, tol)
+        return answer(found, status, said, "auto", self.passes, self.seconds)
 
 
 def patience(problems: Sequence[ERM]) -> float:
@@ -131,11 +125,17 @@ def sweep(
     without = ("momentum", "shrinking")
     run = BlockRun(setup, without, Start(), Target(SHARE * tol, max_passes), rng)
     run.impatient = True
-    passes = run.advance(Budget(max_passes, False, None)).passes
+    interrupted, found = False, []
+    try:
+        with np.errstate(all="ignore"):
+            run.advance(Budget(max_passes, False, None))
+            x, b = setup.x(run.sweeps.blocks), run.sweeps.b
+            found = certify(problems, setup, x, b) if run.report.estimate is None else []
+    except KeyboardInterrupt:
+        interrupted = True
     x, b = setup.x(run.sweeps.blocks), run.sweeps.b
-    found = certify(problems, setup, x, b) if run.report.estimate is None else []
     starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
-    return Together(starts, found, passes, time.perf_counter() - began)
+    return Together(starts, found, run.passed, time.perf_counter() - began, interrupted)
 
 
 def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list[Certificate]:
@@ -159,7 +159,7 @@ def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list
     v = _columns(v)
     for k, p in enumerate(problems):
         P, D = p.primal_from(w[k], z[k]), p.dual_from(each[k], v[k])
-        made = Certificate(w[k], each[k], float(b[k]), z[k], P, D, exact=True)
+        made = stated(w[k], each[k], float(b[k]), z[k], P, D)
         found.append(certify_enough(p, made, 0.0))
     return found
 

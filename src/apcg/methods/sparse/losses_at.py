@@ -31,7 +31,13 @@ class Losses:
     """(1/n) sum_i s_i phi_i(z_i)"""
 
     def __init__(self, problem: ERM) -> None:
-        self.problem, loss = problem, problem.loss
+        self.problem, self.loss = problem, problem.loss
+        self.y, self.weights = problem.y, problem.weights
+        if problem.K > 1:  # a sum over outputs; those of a row follow one another
+            self.loss, self.y = problem.loss.loss, problem.y.reshape(-1)
+            if problem.weights.size > 1:
+                self.weights = np.repeat(problem.weights, problem.K)
+        loss = self.loss
         self._theta = np.array(loss.theta)
         #: phi'' is constant: the squared loss
         self.constant = loss.eta == loss.gamma
@@ -43,11 +49,11 @@ class Losses:
 
     def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen, float, float]:
         """At z + t way, with the first and second derivative in t."""
-        p, loss = self.problem, self.problem.loss
+        loss = self.loss
         at, slope, bend = (np.empty(z.size) for _ in range(3))
         value, first, second = objective.evaluate(
-            loss.kernel, self._theta, z, way, t, p.y, loss.margin, p.weights, 1 / p.n,
-            at, slope, bend,
+            loss.kernel, self._theta, z, way, t, self.y, loss.margin, self.weights,
+            1 / self.problem.n, at, slope, bend,
         )  # fmt: skip
         return Seen(at, value, slope, bend), first, second
 
@@ -72,12 +78,11 @@ class Losses:
     def dual_of(self, slope: Vector) -> Vector:
         """The dual point x of these slopes."""
         x = -self.problem.n * slope
-        return np.asarray(self.problem.y * x if self.problem.loss.margin else x)
+        return np.asarray(self.y * x if self.loss.margin else x)
 
     def dual_value(self, x: Vector) -> float:
         """D(x) without its part of g*."""
-        p = self.problem
-        total = -float(p.loss.arrays.total_conjugate(x, p.weights))
-        if not p.loss.margin:
-            total += inner(p.y, x)
-        return total / p.n
+        total = -float(self.loss.arrays.total_conjugate(x, self.weights))
+        if not self.loss.margin:
+            total += inner(self.y, x)
+        return total / self.problem.n

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from ...._base.validation import Index, Mask, Matrix, Vector
 from ...._kernels.sparse import lasso
+from ....certify.certificate import Certificate, stated
 from ....data import Dense, views
 from ....losses import Squared
 from ....problems.erm import ERM
@@ -31,16 +31,6 @@ from ..run import STALL
 from ..tuning import SetTuning
 from .certify_many import Looks, look
 from .rows_sweep import swept
-
-
-class Found(NamedTuple):
-    """A point with its certificate."""
-
-    w: Vector
-    x: Vector
-    b: float
-    primal: float
-    dual: float
 
 
 class ColumnSet:
@@ -163,12 +153,12 @@ class Walk:
         on = self._unit.on(self._set.ids)
         return W, look(self._problem, alphas[: len(W)], W, self._set.rows, on)
 
-    def found(self, w: Vector, looks: Looks, k: int) -> Found:
+    def found(self, w: Vector, looks: Looks, k: int) -> Certificate:
         """The point k of a stretch."""
         every = np.zeros(self._problem.d)
         every[self._set.ids] = w
-        numbers = float(looks.b[k]), float(looks.primal[k]), float(looks.dual[k])
-        return Found(every, looks.x[k], *numbers)
+        b, primal, dual = float(looks.b[k]), float(looks.primal[k]), float(looks.dual[k])
+        return stated(every, looks.x[k], b, np.empty(0), primal, dual)
 
     def go_on(self, alphas: Vector, W: Matrix, looks: Looks, bad: Index) -> None:
         """From the last point of a stretch, or from the first that was not good enough."""
@@ -271,7 +261,7 @@ def applies(problem: ERM, tol: float) -> bool:
     return not on.bounded and bool(on.a.min() > 0) and (on.ridged or not on.b.any())
 
 
-def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Found]]:
+def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Certificate]]:
     """Places in the grid, from the largest alpha on, and the answers, if their gap is at most tol.
 
     What is missing is not for here.

@@ -16,7 +16,6 @@ from ....data import Dense, Sparse
 from ....losses import Squared
 from ....losses.outputs import Columns
 from ....penalties.groups import GroupNorms
-from ....penalties.outputs import Groups
 from ....problems.erm import ERM
 from ...base import SMOOTH_LOSS, Need, Needs, Target
 from ..tuning import SetTuning
@@ -25,11 +24,13 @@ from .squares import SquaresRun
 
 
 def _knows(problem: ERM) -> bool:
+    g = problem.g
+    if not isinstance(g, GroupNorms) or g.last is not None or g.ridge != 0:
+        return False
     if problem.K == 1:
-        return isinstance(problem.g, GroupNorms) and not problem.g.free
+        return True
     loss = problem.loss
-    plain = isinstance(problem.g, Groups) and problem.g.free is None and problem.g._b == 0
-    return plain and isinstance(loss, Columns) and isinstance(loss.loss, Squared)
+    return isinstance(loss, Columns) and isinstance(loss.loss, Squared)
 
 
 OF_GROUPS = Need(

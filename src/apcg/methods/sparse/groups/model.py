@@ -10,7 +10,7 @@ from scipy.linalg import blas, lapack
 
 from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import lasso, panels
-from ....penalties.groups import GroupNorms, safe_norms
+from ....penalties.groups import safe_norms
 from ....problems.erm import ERM
 from ...linalg.factor import Factor
 from ..tuning import SetTuning
@@ -55,7 +55,7 @@ class GroupPenalty:
     def of(cls, problem: ERM) -> GroupPenalty:
         """Of all groups, in the order of `members`."""
         g: Any = problem.g
-        if isinstance(g, GroupNorms):
+        if not g.of_rows:
             return cls(problem.alpha * g.a, g.starts)
         each = np.full(problem.d, problem.alpha * g.a)
         return cls(each, np.arange(problem.d + 1, dtype=np.intp))

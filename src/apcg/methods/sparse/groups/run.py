@@ -14,7 +14,6 @@ the softmax is in `softmax_set.groups`.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from ...._base.validation import Index, Matrix, Vector
 from ....certify.certificate import certify_given
 from ....certify.points import Certificate, Point, Start
 from ....data import Sparse, views
-from ....penalties.groups import GroupNorms
 from ....problems.erm import ERM
 from ...base import Target
 from ..blocks import Copied, Sliced
@@ -42,8 +40,9 @@ class GroupRun(SparseRun):
     tall_at = 4.0
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
-        g, self._K = problem.g, problem.K
-        self._members = g.members if isinstance(g, GroupNorms) else np.arange(problem.d)
+        g: Any = problem.g
+        self._K = problem.K
+        self._members = np.arange(problem.d) if g.of_rows else g.members
         self._chosen = np.empty(0, np.intp)
         super().__init__(problem, at, target, tuning)
         self._tall = problem.n_samples >= self.tall_at * problem.d
@@ -58,14 +57,7 @@ class GroupRun(SparseRun):
 
     def _prepare(self, problem: ERM, at: Start) -> None:
         self.penalty = GroupPenalty.of(problem)
-        flat: Any = problem
-        if problem.K > 1:  # the outputs of a row follow one another
-            weights = problem.weights
-            flat = SimpleNamespace(
-                loss=problem.loss.loss, y=problem.y.reshape(-1), n=problem.n,
-                weights=np.repeat(weights, problem.K) if weights.size > 1 else weights,
-            )  # fmt: skip
-        self.losses = Losses(flat)
+        self.losses = Losses(problem)
         shape = (problem.d,) if problem.K == 1 else (problem.d, problem.K)
         self.w = np.zeros(shape) if at.w is None else at.w[self._members]
         self.b = np.zeros(problem.K) if at.b is None or problem.K == 1 else np.array(at.b, float)

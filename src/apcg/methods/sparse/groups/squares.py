@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...._base.validation import Matrix, Vector
+from ....certify.certificate import stated
 from ....certify.points import Certificate, Point, Start
 from ....data import Dense, Sparse, views
 from ....problems.erm import ERM
@@ -210,7 +211,7 @@ class SquaresRun(GroupRun):
             return Point(w, x, b)
         # x is feasible, so that g* is 0 as it is at v = 0
         dual = -p.conjugate_total(x) / p.n if self._K > 1 else p.dual_from(x, np.zeros_like(w))
-        return Certificate(w, x, b, z, p.primal_from(w, z), dual, True)
+        return stated(w, x, b, z, p.primal_from(w, z), dual)
 
     # ---- a round --------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ else runs over all d K of them.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -37,8 +36,7 @@ class ClassColumnsRun(PackedRun, ClassRun):
 
     def _penalise(self, problem: ERM) -> None:
         super()._penalise(problem)
-        whole: Any = problem.g
-        g, alpha = whole.each, problem.alpha
+        g, alpha = problem.interval.over(1), problem.alpha
         self._columns = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
 
     @property

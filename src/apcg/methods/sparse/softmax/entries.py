@@ -35,7 +35,11 @@ class Entries:
     """Entries W of the matrix W, with their columns of X, one after the other."""
 
     def __init__(self, run: Any, W: Index, X: Matrix | None = None, narrow: Any = None) -> None:
-        self._run, self.W, self.cost = run, W, 0.0
+        self._run = run
+        self._gather(W, X, narrow)
+
+    def _gather(self, W: Index, X: Matrix | None = None, narrow: Any = None) -> None:
+        run, self.W, self.cost = self._run, W, 0.0
         features, self._classes = np.divmod(W, run.K)
         self._own, self._places = np.unique(features, return_inverse=True)
         if X is None:
@@ -55,8 +59,7 @@ class Entries:
 
     def extend(self, more: Index) -> None:
         """With more entries."""
-        made = Entries(self._run, np.sort(np.concatenate([self.W, more])))
-        self.__dict__.update(vars(made))
+        self._gather(np.sort(np.concatenate([self.W, more])))
 
     def gram(self, pi: Vector, free: bool, *, kept: bool) -> tuple[Matrix, Matrix | None]:
         """H on the entries, and what the intercepts change by for each of them."""

@@ -53,7 +53,7 @@ class RowsRun(ClassRun, GroupRun):
         g: Any = problem.g
         starts = np.arange(problem.d + 1, dtype=np.intp) * problem.K
         self.penalty = RowPenalty(
-            np.full(problem.d, problem.alpha * g.a), starts, problem.alpha * g._b
+            np.full(problem.d, problem.alpha * g.a), starts, problem.alpha * g.ridge
         )
 
     def pick(self, features: Index) -> Any:

@@ -18,7 +18,8 @@ import numpy as np
 from ....certify.points import Certificate, Point, Start
 from ....data import Sparse
 from ....losses.outputs import SOFTMAX
-from ....penalties.outputs import Entries, Groups
+from ....penalties.groups import GroupNorms
+from ....penalties.interval import Interval
 from ....problems.erm import ERM
 from ...base import SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
 from ..groups.method import OF_GROUPS, GroupSet
@@ -37,10 +38,7 @@ def _softmax(problem: ERM) -> bool:
 def _has_l1(problem: ERM) -> bool:
     """Whether g has an L1 part on every entry of W, and no bounds."""
     g: Any = problem.g
-    if not isinstance(g, Entries):
-        return False
-    unbounded = np.isneginf(g.each.lower).all() and np.isposinf(g.each.upper).all()
-    return bool(unbounded and g.each.a.min() > 0)
+    return isinstance(g, Interval) and g.is_unbounded and bool(g.a.min() > 0)
 
 
 def _of_rows(problem: ERM) -> bool:
@@ -48,7 +46,7 @@ def _of_rows(problem: ERM) -> bool:
     g: Any = problem.g
     sparse = isinstance(problem.samples, Sparse)
     fits = not sparse or problem.n_samples * problem.d <= SetTuning.dense_room
-    return _softmax(problem) and isinstance(g, Groups) and g.free is None and g.a > 0 and fits
+    return _softmax(problem) and isinstance(g, GroupNorms) and g.last is None and g.a > 0 and fits
 
 
 OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")
@@ -101,11 +99,6 @@ class ColumnsFirst(Run):
         self.at_last: ClassRun = run
         self._target = target
         self.notes: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "at_last":  # in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.at_last, name)
 
     @property
     def report(self) -> Report:

@@ -43,8 +43,7 @@ class ClassRun(SparseRun):
             self.b = np.log(share) - np.log(share).mean()
 
     def _penalise(self, problem: ERM) -> None:
-        whole: Any = problem.g
-        g, alpha = whole._flat, problem.alpha
+        g, alpha = problem.interval.entries, problem.alpha
         self.penalty = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:

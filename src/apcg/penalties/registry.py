@@ -1,0 +1,53 @@
+"""The regulariser g of ERM from what a user gave: a name, an object of `apcg.penalties`, or own."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .._base import validation as check
+from .base import GROUPS, NAMES, Regulariser, shown
+from .groups import GroupNorms
+from .interval import Interval
+from .own import OwnRegulariser
+from .psi import ElasticNet, GroupLasso, Penalty
+
+
+def of(penalty: Any, l1_ratio: float, positive: bool, d: int, K: int = 1) -> Regulariser:
+    """g from a name, an object of `apcg.penalties` or an object of the user's.
+
+    It is a function of w with d features, and of W with d rows and K columns if K > 1.
+    """
+    ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
+    if not isinstance(positive, bool | np.bool_):
+        raise TypeError(f"positive must be True or False, got {positive!r}.")
+    if isinstance(penalty, str | type):
+        name = check.choice(penalty, "penalty", NAMES if K == 1 else (*NAMES, *GROUPS))
+        if name in GROUPS:
+            if positive:
+                raise ValueError(f"positive=True does not go with penalty {name!r}.")
+            return GroupNorms(1.0) if name == "group" else GroupNorms(ratio, 1 - ratio)
+        penalty = _named(name, ratio)
+    if isinstance(penalty, Penalty):
+        return Interval.of(penalty, positive, d).over(K)
+    if positive:
+        raise ValueError(
+            f"positive=True is for the penalties of apcg, got {shown(penalty)}; write w >= 0 into "
+            "the value, prox and conjugate of your own."
+        )
+    if not isinstance(penalty, GroupLasso):
+        return OwnRegulariser(penalty, d, K)
+    if K > 1:
+        raise TypeError(
+            f'penalties.GroupLasso is for one output, and there are {K}; take penalty "group", '
+            "which has the rows of W as groups, or a g of your own."
+        )
+    return GroupNorms.of(penalty, d)
+
+
+@lru_cache(maxsize=64)
+def _named(name: str, ratio: float) -> Penalty:
+    """The penalty of that name; it never changes."""
+    return ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
