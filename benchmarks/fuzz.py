@@ -73,7 +73,7 @@ def random_start(rng, problem, name, before):
     x, w = random_point(rng, problem)
     if kind < 0.85:
         side = getattr(
-            registry.find(name, problem.K), "side", "dual" if problem.dual_form else "primal"
+            registry.find(name, problem), "side", "dual" if problem.dual_form else "primal"
         )
         return x if side == "dual" else w
     b = rng.standard_normal(problem.K) if problem.intercept and rng.random() < 0.5 else None

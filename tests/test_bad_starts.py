@@ -56,4 +56,4 @@ def test_methods_that_are_none():
     with pytest.raises(TypeError, match="advance, point and seen"):
         solve(p, _Empty())
     with pytest.raises(TypeError, match=r"take Auto\(\)"):
-        solve(p, type(registry.find("auto")))
+        solve(p, type(registry.find("auto", p)))

@@ -9,8 +9,8 @@ from apcg.certify.certificate import certify, certify_again
 from apcg.certify.points import Point
 from apcg.methods import registry
 from apcg.methods.base import REFRESH, Budget, Start, Target, Work
-from apcg.methods.dual import many_outputs, one_output
-from apcg.methods.dual.one_output import Lean
+from apcg.methods.dual import sweeps_k, sweeps_one
+from apcg.methods.dual.method import DualSweeps
 from apcg.methods.paper.sdca import SDCA, DualAscent
 from apcg.methods.plan.many_outputs import BlockAPCG
 
@@ -56,7 +56,7 @@ def test_the_answer_is_as_good_as_the_best_look(name, K):
 
 def fits(method, p):
     try:
-        registry.check_fit(registry.find(method, p.K), p)
+        registry.check_fit(registry.find(method, p), p)
     except ValueError:
         return False
     return True
@@ -127,9 +127,9 @@ def test_a_look_with_a_better_pair_ends_the_run():
 @pytest.mark.parametrize(
     ("method", "K", "owners"),
     [
-        (Lean(), 1, (one_output.PlainSweeps, one_output.Momentum)),
+        (DualSweeps(), 1, (sweeps_one.PlainOne, sweeps_one.MomentumOne)),
         (DualAscent(), 1, (SDCA,)),
-        (BlockAPCG(), 4, (many_outputs.PlainBlocks, many_outputs.Momentum)),
+        (BlockAPCG(), 4, (sweeps_k.PlainK, sweeps_k.MomentumK)),
     ],
 )
 def test_sums_are_computed_anew_every_so_many_passes(method, K, owners, monkeypatch):

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from dual_runs import drive, start, tolerance
 from erm_problems import problem
-from lean_runs import drive, start, tolerance
 
 from apcg import ERM, APCGClassifier, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.dual.one_output_setup import DualTuning
+from apcg.methods.dual.tuning import TuningOne
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import PlanTuning, Watch
 from apcg.methods.reductions import together
@@ -22,21 +22,21 @@ def test_short_sweeps_come_in_bursts(loss, without):
     """Each is a sweep: its own estimate, its own order, all its rows."""
     p = problem(loss)
     run = start(p, tolerance(p), without=without)
-    run.keep = run.keep[: run.keep.size // 8]
-    kept = run.keep.size
+    run.rows.keep = run.rows.keep[: run.rows.keep.size // 8]
+    kept = run.rows.keep.size
     run._burst(8)
-    assert len(run.estimates) == run._swept == run._since_look == 8
-    assert run.estimates[-1] == run.tally.est / p.n
-    assert run.estimates[-1] < run.estimates[0] / 2
-    assert run._steps <= 1
+    assert len(run.estimates.values) == run.swept == 8
+    assert run.estimates.last == run.sweeps.estimate()
+    assert run.estimates.last < run.estimates.values[0] / 2
+    assert run.passes <= 1
     if "shrinking" in without:
-        assert run.keep.size == kept
-        assert run._steps > 0.5
+        assert run.rows.keep.size == kept
+        assert run.passes > 0.5
     if loss == "hinge" and "shrinking" not in without:
         for _ in range(3):
             run._burst(8)
-        assert run.keep.size < kept  # rows at rest are dropped
-    run._open()
+        assert run.rows.keep.size < kept  # rows at rest are dropped
+    run.rows.open()
     found, _ = drive(p, run)
     assert found.relative <= tolerance(p)
 
@@ -44,24 +44,27 @@ def test_short_sweeps_come_in_bursts(loss, without):
 def test_bursts_are_for_few_numbers_without_intercept():
     def begun(p, **options):
         run = start(p, 1e-12, **options)
-        run.keep, run._swept = run.keep[: run.keep.size // 8], 2 * run.tuning.burst
+        run.rows.keep, run.swept = (
+            run.rows.keep[: run.rows.keep.size // 8],
+            2 * run.setup.tuning.burst,
+        )
         return run
 
     p = problem("hinge")
     run = begun(p)
-    assert run._in_a_row(math.inf) == run.tuning.burst
+    assert run._in_a_row(math.inf) == run.setup.tuning.burst
     assert run._in_a_row(0.5) == 4  # passes are left for no more
-    run._swept = 6
+    run.swept = 6
     assert run._in_a_row(math.inf) == 3
-    run.keep = run.setup.all
+    run.rows.keep = run.setup.all
     assert run._in_a_row(math.inf) == 1  # momentum may be wanted soon
     run.without = ("momentum",)
     assert run._in_a_row(math.inf) == 3
     free = ERM(p.samples.stored, p.y, "hinge", alpha=1e-3, intercept=True)
     assert begun(free)._in_a_row(math.inf) == 1  # its centre moves after every sweep
-    assert begun(p, tuning=DualTuning(short=1))._in_a_row(math.inf) == 0
-    assert begun(p, tuning=DualTuning(burst=3))._in_a_row(math.inf) == 3
-    assert begun(p, tuning=DualTuning(few_left=0.1))._in_a_row(math.inf) == 1
+    assert begun(p, tuning=TuningOne(short=1))._in_a_row(math.inf) == 0
+    assert begun(p, tuning=TuningOne(burst=3))._in_a_row(math.inf) == 3
+    assert begun(p, tuning=TuningOne(few_left=0.1))._in_a_row(math.inf) == 1
 
 
 def tall(loss, alpha=1e-3, K=3, seed=0, **more):

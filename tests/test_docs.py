@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import apcg.estimators  # noqa: F401  for its docstrings
+import apcg.estimators
+import apcg.linear_model
+import apcg.patch  # noqa: F401  for their docstrings
 from apcg import losses
 
 ROOT = Path(__file__).resolve().parents[1]

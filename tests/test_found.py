@@ -7,7 +7,7 @@ import pytest
 
 from apcg import ERM, solve
 from apcg.certify.points import Start
-from apcg.methods.dual.many_outputs_start import best_share
+from apcg.methods.dual.start_k import best_share
 from apcg.methods.interior.interior_l1 import InteriorL1
 from apcg.penalties import GroupLasso
 

@@ -229,8 +229,8 @@ def test_passes_are_counted_in_nonzeros(method, monkeypatch):
 
     for module, name in ((stochastic, "run_stochastic"), (accelerated_sdca, "run_plain")):
         monkeypatch.setattr(module, name, counting(getattr(module, name), order_size))
-    run = registry.find(method).start(p, Start(), Target(), np.random.default_rng(0))
-    for name in ("dot", "tdot"):
+    run = registry.find(method, p).start(p, Start(), Target(), np.random.default_rng(0))
+    for name in ("times", "adjoint"):
         function = getattr(type(p.samples), name)
         monkeypatch.setattr(type(p.samples), name, counting(function, lambda given: 0.5))
     told = sum(run.advance(Budget(k, True)).passes for k in (1, 1, 5, 20, 3))
@@ -388,5 +388,5 @@ def test_what_has_no_place_in_them_is_refused():
         solve(ERM(X, y, "logistic", positive=True), "svrg")
     many = ERM(X, [0, 1, 2, 0, 1, 2], "multinomial")
     for method in METHODS:
-        with pytest.raises(ValueError, match=f"'{method}' is for one output, got 3; take one of"):
+        with pytest.raises(ValueError, match=f"'{method}' needs one output, and there are 3; take"):
             solve(many, method)

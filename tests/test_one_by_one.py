@@ -132,7 +132,7 @@ def test_a_path_is_certified_at_each_alpha():
 
 def test_who_asks_for_it_where_it_does_not_fit_is_told():
     X, Y = data()
-    with pytest.raises(ValueError, match="'one_by_one' is for many outputs, got 1"):
+    with pytest.raises(ValueError, match="'one_by_one' needs many outputs, and there is 1"):
         solve(ERM(X, Y[:, 0], "squared", "l1"), "one_by_one")
     labels = np.arange(len(Y)) % 3
     with pytest.raises(ValueError, match="needs a loss that is a sum over outputs"):

@@ -21,8 +21,9 @@ from apcg.certify.points import Start
 from apcg.datasets import DataError
 from apcg.estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
 from apcg.losses import MulticlassHinge
-from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
-from apcg.methods.dual.many_outputs_start import start
+from apcg.methods.dual.setup_k import SetupK
+from apcg.methods.dual.start_k import start
+from apcg.methods.dual.tuning import MANY
 from apcg.model import LinearModel, encode_classes, encode_labels
 
 
@@ -107,7 +108,7 @@ def test_the_modes():
     ({"multi_class": "multinomial"}, "is for loss='logistic'"),
     ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "is for loss='hinge'"),
     ({"multi_class": "all"}, "multi_class must be one of"),
-    ({"loss": "logistic", "method": "adaptive"}, "is for one output"),
+    ({"loss": "logistic", "method": "adaptive"}, "needs one output"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(given, words):
     X, y = load_iris(return_X_y=True)
@@ -338,10 +339,10 @@ def test_a_start_of_a_larger_alpha_is_shortened(alpha):
     codes = np.unique(y, return_inverse=True)[1]
     easy = solve(ERM(X, codes, "multinomial", alpha=0.1), random_state=0)
     p = ERM(X, codes, "multinomial", alpha=alpha)
-    setup = Setup(p, DEFAULTS)
+    setup = SetupK(p, MANY)
     x = setup.x(start(setup, Start(x=easy.x))[0])
     assert p.dual(x) > p.dual(easy.x)
-    same = Setup(ERM(X, codes, "multinomial", alpha=0.1), DEFAULTS)
+    same = SetupK(ERM(X, codes, "multinomial", alpha=0.1), MANY)
     assert np.allclose(same.x(start(same, Start(x=easy.x))[0]), easy.x, atol=1e-15)
 
 

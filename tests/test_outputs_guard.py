@@ -10,8 +10,7 @@ from apcg import ERM, losses, path, penalties, solve
 from apcg._kernels.losses import outputs as kernels
 from apcg.losses.outputs import ClassLoss
 from apcg.methods.base import Point, Start, Target, Work
-from apcg.methods.dual.many_outputs import BlockRun
-from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
+from apcg.methods.dual.method import begin
 from apcg.methods.newton.many_outputs import NewtonRun
 from apcg.penalties.groups import GroupNorms
 from apcg.problems.intercept_outputs import imbalance
@@ -177,12 +176,10 @@ def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
 
 def test_an_estimate_of_zero_tells_no_rate():
     p = erm("multiclass_hinge", alpha=1.0)
-    setup = Setup(p, DEFAULTS)
-    run = BlockRun(setup, (), Start(), Target(1e-6), np.random.default_rng(0))
-    run.estimates = [0.0, 0.0, 0.0, 1.0, 1.0]
-    run._maybe_accelerate()
-    run.estimates = [0.0] * 5
-    run._maybe_accelerate()
+    run = begin(p, Start(), Target(1e-6), np.random.default_rng(0))
+    for values in ([0.0, 0.0, 0.0, 1.0, 1.0], [0.0] * 5):
+        run.estimates.values = values
+        assert run.estimates.sweeps_left(run.sweeps, 1.0, 5) == (np.inf, 0.0)
 
 
 # ---- what is refused ----------------------------------------------------------------------------

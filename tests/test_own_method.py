@@ -9,7 +9,7 @@ from erm_problems import problem
 from apcg import ERM, losses, solve
 from apcg.cli import main
 from apcg.methods import registry
-from apcg.methods.base import QUADRATIC_PENALTY, SMOOTH_LOSS, Point, Work
+from apcg.methods.base import QUADRATIC_PENALTY, SMOOTH_LOSS, Point, Report, Work
 
 
 class GradientDescent:
@@ -94,6 +94,100 @@ def test_an_unfit_pair_is_one_error_that_names_both_sides(loss, penalty, words):
     assert "'gradient descent'" in str(error.value)
     for name in registry.fitting(p):
         assert repr(name) in str(error.value)
+
+
+def test_an_intercept_is_not_silently_left_out():
+    p = problem("logistic", alpha=0.1, intercept=True)
+    with pytest.raises(
+        ValueError, match=r"'gradient descent' needs a problem without an inter"
+    ) as e:
+        solve(p, GradientDescent)
+    assert "`intercept = True`" in str(e.value)
+    assert "and this one has one; take one of 'auto'" in str(e.value)
+
+
+def test_outputs_are_refused_by_a_method_for_one():
+    p = ERM(np.eye(3), [0, 1, 2], "multinomial")
+    with pytest.raises(
+        ValueError, match=r"needs one output \(.*`outputs = True`\), and there are 3"
+    ):
+        solve(p, GradientDescent)
+
+
+class Descent(GradientDescent):
+    """The same for K outputs, with b as a last row of W that has no penalty."""
+
+    name, outputs, intercept = "descent", True, True
+
+    @classmethod
+    def start(cls, problem, at, target, rng):
+        self = cls()
+        self.problem, self.told, K = problem, [], problem.K
+        self.w = np.zeros((problem.d, K) if K > 1 else problem.d) if at.w is None else at.w.copy()
+        self.b = np.zeros(K) if K > 1 else 0.0
+        length = np.sqrt(problem.spectral_norm**2 + problem.n)  # at least that of X with ones
+        self.L = length**2 / (problem.loss.gamma * problem.n) + problem.alpha
+        return self
+
+    def advance(self, budget):
+        p = self.problem
+        for _ in range(budget.passes):
+            slope = -p.signed(p.loss.dual_of(p.predictions(self.w) + self.b, p.y, p.weights)) / p.n
+            self.w = self.w - (p.samples.adjoint(slope) + p.alpha * self.w) / self.L
+            if p.intercept:
+                self.b = self.b - slope.sum(axis=0) / self.L
+        return Work(budget.passes)
+
+    def point(self):
+        return Point(w=self.w, b=self.b)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("K", [1, 3])
+def test_one_that_takes_them_is_certified(K, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = rng.integers(3, size=60) if K == 3 else np.sign(X[:, 0] + 0.5)
+    p = ERM(X, y, "multinomial" if K == 3 else "logistic", alpha=0.1, intercept=intercept)
+    r = solve(p, Descent, tol=1e-7, max_epochs=5000, check_every=20)
+    assert r.converged
+    assert r.gap == pytest.approx(p.primal(r.w, r.intercept) - p.dual(r.x), abs=1e-15)
+    assert r.primal == pytest.approx(solve(p, tol=1e-9, random_state=0).primal, rel=1e-6)
+    assert np.any(r.intercept) == intercept
+
+
+def test_of_two_with_one_name_the_last_that_fits_is_taken():
+    class Late(GradientDescent):
+        name = "newton"
+
+    registry.register(Late)
+    try:
+        assert registry.find("newton", problem("logistic")) is Late
+        free = problem("logistic", intercept=True)
+        assert registry.find("newton", free) is not Late
+        assert solve(free, "newton").converged
+    finally:
+        registry._METHODS["newton"] = registry._METHODS["newton"][1:]
+
+
+def test_what_a_run_says_of_itself_is_recorded():
+    """In a `report`, or in attributes of the same names."""
+
+    class Says(GradientDescent):
+        notes, mu, restarts, stuck = ["plain steps"], 0.5, 3, True
+
+    p = problem("logistic", alpha=0.1)
+    r = solve(p, Says, tol=1e-12, check_every=1)
+    assert r.status.code == "stuck"
+    assert r.trace.notes == ["plain steps"]
+    assert r.mu == r.trace["mu"][-1] == 0.5
+    assert r.trace["restarts"][-1] == 3
+    Says.report = Report("dual", mu=0.25, notes=["steps"])
+    r = solve(p, Says, tol=1e-6, check_every=10)
+    assert (r.converged, r.side, r.mu, r.trace.notes) == (True, "dual", 0.25, ["steps"])
+    Says.report = "none"
+    with pytest.raises(TypeError, match="report of a run must be a Report, got str"):
+        solve(p, Says)
 
 
 def test_by_name_once_it_is_registered(registered):

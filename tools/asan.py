@@ -18,7 +18,7 @@ FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"
          "-fno-omit-frame-pointer")  # fmt: skip
 #: Tests that call the kernels with every storage and length, without processes of their own.
 TESTS = ["tests/test_losses.py", "tests/test_penalties.py", "tests/test_data.py",
-         "tests/test_memory_safety.py", "tests/test_lean_steps.py", "tests/test_iterates.py",
+         "tests/test_memory_safety.py", "tests/test_dual_steps.py", "tests/test_iterates.py",
          "tests/test_certificate_edges.py", "tests/test_fuzz.py", "tests/test_outputs_guard.py",
          "tests/test_outputs_losses.py", "tests/test_working_set_kernels.py",
          "tests/test_interior.py", "tests/test_interior_l1.py", "tests/test_strips.py",

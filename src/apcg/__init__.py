@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
-    from . import datasets, functions, losses, penalties, theory
+    from . import datasets, functions, linear_model, losses, penalties, theory
     from .certify.result import Result, Solution, Status, Trace
     from .estimators import APCGClassifier, APCGClassifierCV, APCGRegressor, APCGRegressorCV
+    from .patch import patch_sklearn, unpatch_sklearn
     from .problems.erm import ERM
     from .run.minimize import minimize
     from .run.path import path
@@ -29,10 +30,12 @@ _HOME = {
     "Status": "certify.result",
     "Trace": "certify.result",
     "minimize": "run.minimize",
+    "patch_sklearn": "patch",
     "path": "run.path",
     "solve": "run.solve",
+    "unpatch_sklearn": "patch",
 }
-_MODULES = ("datasets", "functions", "losses", "penalties", "theory")
+_MODULES = ("datasets", "functions", "linear_model", "losses", "penalties", "theory")
 
 __all__ = [
     "ERM",
@@ -46,12 +49,15 @@ __all__ = [
     "Trace",
     "datasets",
     "functions",
+    "linear_model",
     "losses",
     "minimize",
+    "patch_sklearn",
     "path",
     "penalties",
     "solve",
     "theory",
+    "unpatch_sklearn",
 ]
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from .._base.validation import Matrix, Vector
 from ..certify.points import Start
 from ..methods.base import Budget, Target, unmet
-from ..methods.dual.many_outputs import BlockRun
-from ..methods.dual.many_outputs_setup import DEFAULTS, Setup
+from ..methods.dual.method import begin
 from ..methods.plan.many_outputs import BlockSDCA
 from ..problems.erm import ERM
 from ..problems.outputs import Outputs
@@ -53,15 +52,12 @@ def solve(
     """Answers to relative gaps of about `tols`, one after the other."""
     assert isinstance(problem, Outputs)
     at = Start() if start is None else Start(x=start.x, b=start.b)
-    run = BlockRun(Setup(problem, DEFAULTS), (), at, Target(tols[0], passes), rng)
+    run = begin(problem, at, Target(tols[0], passes), rng)
     spent, found = 0, []
     for k, tol in enumerate(tols):
-        run.target = Target(tol, passes)
+        run.estimates.tol = tol
         most = -(-passes * (k + 1) // len(tols))
         with np.errstate(all="ignore"):
             spent += run.advance(Budget(max(most - spent, 0), False, None)).passes
-        x = run.setup.x(run.sweeps.blocks)
-        v = run.setup.expand(run.sweeps.W, x)
-        w = problem.g.conjugate_gradient(v) if run.setup.threshold > 0 else v
-        found.append(Answer(w, run.sweeps.b, x, spent))
+        found.append(Answer(*run.answer(), spent))
     return found

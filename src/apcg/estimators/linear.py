@@ -24,7 +24,7 @@ from ..methods.reductions import together
 from ..problems.erm import ERM
 from ..run.solve import solve
 from .interrupted import solved, unsolved
-from .progress import CallbackSupportMixin, Task
+from .progress import UNWATCHED, CallbackSupportMixin, Task
 
 FLOATS = (np.float64, np.float32)
 
@@ -57,6 +57,7 @@ class Plan:
     names: list[str]
     describe: Callable[[Sequence[Any]], dict[str, Any]]
     offset: Any = 0.0  # what was taken from the labels
+    alike: bool = True  # whether the problems differ in nothing but their labels
 
     def share(self, method: Any) -> None:
         """Make the copy of X by features, if the method needs it, before threads do so each."""
@@ -103,44 +104,9 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
 
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
-        plan.share(self.method)
-        rng = check.generator(self.random_state)
         options = self._options() | {"verbose": self.verbose}
-        tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
-        if len(plan.problems) == 1:
-            return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
-        seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
-        solve_each, problems = _solve, plan.problems
-        shared: together.Together | None = None
-
-        def spare(k: int) -> Solution:
-            if shared is None:
-                return unsolved(problems[k], starts[k], options)
-            done = shared.solution(k, options["tol"])
-            return done or unsolved(problems[k], shared.starts[k], options, shared.passes)
-
-        if self._may_share(starts, task):
-            try:
-                if together.patience(problems) > 0:
-                    shared = together.sweep(problems, self.tol, options["max_epochs"], rng)
-                else:
-                    starts = together.first_steps(problems) or starts
-            except KeyboardInterrupt:  # before there was anything
-                return [spare(k) for k in range(len(problems))]
-        if shared is not None:
-            if shared.interrupted:
-                return [spare(k) for k in range(len(problems))]
-            solve_each, starts = partial(_go_on, shared), range(len(problems))
-        calls = [
-            partial(solve_each, p, start, seed, t, None, options)
-            for p, start, seed, t in zip(problems, starts, seeds, tasks, strict=True)
-        ]
-        return solved(calls, spare, getattr(self, "n_jobs", None))
-
-    def _may_share(self, starts: Sequence[Any], task: Task) -> bool:
-        """Whether the first steps may be for all problems at once: nobody watches each."""
-        cold = all(start is None for start in starts)
-        return bool(self.method == "auto" and cold and not task)
+        rng = check.generator(self.random_state)
+        return solve_all(plan, starts, options, rng, task, getattr(self, "n_jobs", None))
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""
@@ -153,14 +119,10 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         """The attributes after `fit`: as they are for one problem, lists for more."""
         for name, value in plan.describe(solutions).items():
             setattr(self, name, value)
-        one = len(solutions) == 1
-        gaps = np.array([r.gap for r in solutions])
-        self.duality_gap_ = float(gaps[0]) if one else gaps
-        self.n_iter_ = max(1, *(r.epochs for r in solutions))
         interface = "estimator" if hasattr(self, "warm_start") else "search"
-        told = [r.status.told_to(interface) for r in solutions]
-        self.status_ = told[0] if one else told
-        self.trace_ = solutions[0].trace if one else [r.trace for r in solutions]
+        for name, value in certificates(solutions, interface).items():
+            setattr(self, name, value)
+        self.n_iter_ = max(1, *(r.epochs for r in solutions))
         if any(r.status.code == "interrupted" for r in solutions):
             raise KeyboardInterrupt  # the attributes are those of the best points so far
 
@@ -211,6 +173,64 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def solve_all(
+    plan: Plan,
+    starts: Sequence[Any],
+    options: dict[str, Any],
+    rng: np.random.Generator,
+    task: Task = UNWATCHED,
+    n_jobs: int | None = None,
+) -> list[Solution]:
+    """One solution for each problem of a plan; `options` are those of `solve`, method included."""
+    method = options["method"]
+    plan.share(method)
+    tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
+    if len(plan.problems) == 1:
+        return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
+    seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
+    solve_each, problems = _solve, plan.problems
+    shared: together.Together | None = None
+
+    def spare(k: int) -> Solution:
+        if shared is None:
+            return unsolved(problems[k], starts[k], options)
+        done = shared.solution(k, options["tol"])
+        return done or unsolved(problems[k], shared.starts[k], options, shared.passes)
+
+    cold = all(start is None for start in starts)
+    if method == "auto" and plan.alike and cold and not task:
+        # nobody watches each: the first steps may be for all problems at once
+        try:
+            if together.patience(problems) > 0:
+                shared = together.sweep(problems, options["tol"], options["max_epochs"], rng)
+            else:
+                starts = together.first_steps(problems) or starts
+        except KeyboardInterrupt:  # before there was anything
+            return [spare(k) for k in range(len(problems))]
+    if shared is not None:
+        if shared.interrupted:
+            return [spare(k) for k in range(len(problems))]
+        solve_each, starts = partial(_go_on, shared), range(len(problems))
+    calls = [
+        partial(solve_each, p, start, seed, t, None, options)
+        for p, start, seed, t in zip(problems, starts, seeds, tasks, strict=True)
+    ]
+    return solved(calls, spare, n_jobs)
+
+
+def certificates(solutions: Sequence[Solution], interface: str) -> dict[str, Any]:
+    """What `fit` says of its answers, as attributes: as they are for one problem, lists for more.
+
+    `interface` chooses the words of the status, as `Status.told_to` does.
+    """
+    told = [r.status.told_to(interface) for r in solutions]
+    if len(solutions) == 1:
+        (r,) = solutions
+        return {"duality_gap_": float(r.gap), "status_": told[0], "trace_": r.trace}
+    gaps = np.array([r.gap for r in solutions])
+    return {"duality_gap_": gaps, "status_": told, "trace_": [r.trace for r in solutions]}
 
 
 def start_at(problem: ERM, w: Vector, b: Any, x: Vector | None = None) -> Start:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from .._base.types import MatrixLike, Stored
 from .._base.validation import Vector
 
-__all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
+__all__ = ["UNWATCHED", "CallbackSupportMixin", "Task", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -64,7 +64,7 @@ class Task:
     """
 
     def __init__(
-        self, estimator: Watched, context: Context | None, told: dict[str, object]
+        self, estimator: Watched | None, context: Context | None, told: dict[str, object]
     ) -> None:
         self._estimator, self._context, self._told = estimator, context, told
         if context is not None:
@@ -105,3 +105,7 @@ class Task:
                 estimator=self._estimator, reconstruction_attributes=fitted, **self._told
             )
         )
+
+
+#: A task of an estimator without callbacks.
+UNWATCHED = Task(None, None, {})

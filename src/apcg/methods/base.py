@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -183,6 +183,18 @@ class Method(Protocol):
         """Begin at a point."""
 
 
+ONE_OUTPUT = Need("one output", lambda p: p.K == 1, lambda p: f"there are {p.K}")
+MANY_OUTPUTS = Need("many outputs", lambda p: p.K > 1, lambda p: f"there is {p.K}")
+NO_INTERCEPT = Need(
+    "a problem without an intercept", lambda p: not p.intercept, lambda p: "this one has one"
+)
+OWN_OUTPUT = replace(
+    ONE_OUTPUT, what="one output (if it takes W of shape (d, K), give it `outputs = True`)"
+)
+OWN_INTERCEPT = replace(
+    NO_INTERCEPT,
+    what="a problem without an intercept (if its points have their b, give it `intercept = True`)",
+)
 SEPARABLE = Need(
     "a penalty that is a sum over features",
     lambda p: p.separable,
@@ -216,6 +228,20 @@ def check_dual_start(problem: ERM, x: Vector) -> Vector:
     return x
 
 
+def needs_of(method: Method) -> Needs:
+    """What a method needs; one of a user's has to say that it takes outputs, or an intercept."""
+    if method.start.__module__.startswith("apcg."):
+        return method.needs
+    takes = ((OWN_OUTPUT, "outputs"), (OWN_INTERCEPT, "intercept"))
+    return (*(need for need, name in takes if not getattr(method, name, False)), *method.needs)
+
+
 def unmet(method: Method, problem: ERM) -> Need | None:
     """The first need of the method that the problem does not meet."""
-    return next((need for need in method.needs if not need.holds(problem)), None)
+    return next((need for need in needs_of(method) if not need.holds(problem)), None)
+
+
+def met(method: Method, problem: ERM) -> float:
+    """How many needs come before that one, to compare methods by; infinite if all are met."""
+    need = unmet(method, problem)
+    return math.inf if need is None else needs_of(method).index(need)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .._base.validation import choice
 from ..problems.erm import ERM
-from .base import Method, Need, OwnRun, Run, unmet
-from .dual.one_output import Lean
+from .base import Method, Need, OwnRun, Run, met, unmet
+from .dual.method import DualSweeps
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
 from .literature.accelerated_sdca import AcceleratedDualAscent
@@ -18,7 +19,7 @@ from .paper.adaptive import AdaptiveMethod
 from .paper.afg import AFGMethod
 from .paper.apcg import Algorithm5
 from .paper.sdca import DualAscent
-from .plan.many_outputs import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA, OutputsAFG
+from .plan.many_outputs import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA
 from .plan.plan import Auto
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
@@ -27,50 +28,44 @@ from .sparse import WorkingSet
 from .sparse.groups.method import GroupSet
 from .sparse.softmax.method import ClassSet, OutputsGroupSet
 
-_METHODS: dict[str, Method] = {}
-#: those for problems with K > 1 outputs
-_FOR_OUTPUTS: dict[str, Method] = {}
+#: Those of a name, one for one output and one for more, maybe.
+_METHODS: dict[str, tuple[Method, ...]] = {}
 
 
 def register(method: Method) -> Method:
     """Make a method known by its name. Returns it, so that it serves as a decorator of a class.
 
-    One with an attribute `outputs` that is true is for problems with K > 1 outputs, of a name that
-    may be that of a method for one.
+    Of those of one name that fit a problem, the last one that was registered is taken.
     """
     _check(method)
-    table = _FOR_OUTPUTS if getattr(method, "outputs", False) else _METHODS
-    table[method.name] = method
+    _METHODS[method.name] = (method, *_METHODS.get(method.name, ()))
     return method
 
 
 def names() -> tuple[str, ...]:
     """The names of all methods, in the order they were registered."""
-    return tuple(_METHODS | _FOR_OUTPUTS)
+    return tuple(_METHODS)
 
 
-def find(method: str | Method, K: int = 1) -> Method:
-    """The method of that name for K outputs, or the method object itself."""
-    if isinstance(method, str) or not hasattr(method, "start"):
-        name = choice(method, "method", names())
-        known, sort = (_METHODS, "many outputs") if K == 1 else (_FOR_OUTPUTS, "one output")
-        if name not in known:
-            others = ", ".join(map(repr, known))
-            raise ValueError(f"method {name!r} is for {sort}, got {K}; take one of {others}.")
-        return known[name]
-    _check(method)
-    if K > 1 and not getattr(method, "outputs", False):
-        raise ValueError(
-            f"method {method.name!r} is for one output, got {K}; give it an attribute `outputs` "
-            "that is true if it takes W of shape (d, K)."
-        )
-    return method
+def find(method: str | Method, problem: ERM) -> Method:
+    """The method of that name that fits the problem best, or the method object itself."""
+    if not isinstance(method, str) and hasattr(method, "start"):
+        _check(method)
+        return method
+    known = _METHODS[choice(method, "method", names())]
+    return max(known, key=lambda m: met(m, problem))
 
 
 def fitting(problem: ERM) -> list[str]:
     """The names of the methods whose needs the problem meets."""
-    known = _METHODS if problem.K == 1 else _FOR_OUTPUTS
-    return [name for name, method in known.items() if unmet(method, problem) is None]
+    return [name for name in _METHODS if unmet(find(name, problem), problem) is None]
+
+
+def with_mu(method: Any, mu: float) -> Method:
+    """Method "apcg" with this mu."""
+    if not isinstance(method, Algorithm5 | BlockAPCG):
+        raise ValueError('mu is a parameter of method "apcg" only.')
+    return replace(method, mu=mu)
 
 
 def check_fit(method: Method, problem: ERM) -> None:
@@ -119,7 +114,7 @@ for _method in (
     AFGMethod(),
     Newton(),
     AdaptiveMethod(),
-    Lean(),
+    DualSweeps(),
     Interior(),
     InteriorL1(),
     Smoothing(),
@@ -133,7 +128,6 @@ for _method in (
     BlockAPCG(),
     BlockSDCA(),
     BlockNewton(),
-    OutputsAFG(),
     OutputsGroupSet(),
     OneByOne(),
     ClassSet(),

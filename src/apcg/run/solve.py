@@ -14,8 +14,6 @@ from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
 from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
-from ..methods.paper.apcg import Algorithm5
-from ..methods.plan.many_outputs import BlockAPCG
 from ..problems.erm import ERM
 from .loop import Options, Outcome, run
 
@@ -109,14 +107,12 @@ def prepared(
             f"problem must be an apcg.ERM, got {type(problem).__name__}; make one: "
             "solve(ERM(X, y, loss, penalty, alpha))."
         )
-    chosen = registry.find(method, problem.K)
+    chosen = registry.find(method, problem)
     options = Options(
         tol, max_epochs, check_every, sampling, random_state, callback, verbose, time_limit
     )
     if mu is not None:
-        if chosen.name != "apcg":
-            raise ValueError('mu is a parameter of method "apcg" only.')
-        chosen = Algorithm5(mu) if problem.K == 1 else BlockAPCG(mu)
+        chosen = registry.with_mu(chosen, mu)
     registry.check_fit(chosen, problem)
     return problem, chosen, options
 

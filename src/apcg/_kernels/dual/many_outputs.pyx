@@ -53,7 +53,7 @@ cdef class Blocks:
 
 
 cdef class Count:
-    """What a sweep goes by and what it finds.
+    """What a sweep goes by and what it finds; `begin` before each sweep.
 
     est    the sum over steps of the part of the gap of their row, before the step; without momentum
            over the visits of the row
@@ -64,8 +64,17 @@ cdef class Count:
     """
 
     def __init__(self):
-        self.est, self.square, self.high = 0.0, 0.0, INFINITY
         self.work = self.solved = self.rescued = 0
+        self.begin()
+        self.open()
+
+    def begin(self):
+        """Before a sweep."""
+        self.est = self.square = 0.0
+
+    def open(self):
+        """Nothing is to be dropped in the next sweep."""
+        self.high = INFINITY
 
 
 cdef class PlainState:

@@ -25,7 +25,7 @@ cdef class Rows:
 
 cdef class Tally:
     cdef public double low, high, least, greatest, est
-    cdef public long long count
+    cdef public long long work
 
 
 # ---- the interval family ----------------------------------------------------------------------

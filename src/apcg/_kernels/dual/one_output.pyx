@@ -64,11 +64,11 @@ cdef class Tally:
     low, high            the thresholds: a resting row is dropped beyond them
     least, greatest      the projected G of this sweep
     est                  the sum over rows of their parts of the gap
-    count                nonzeros stepped on, and one for each row
+    work                 nonzeros stepped on, and one for each row
     """
 
     def __init__(self):
-        self.low, self.high, self.count = -INFINITY, INFINITY, 0
+        self.low, self.high, self.work = -INFINITY, INFINITY, 0
         self.begin()
 
     def begin(self):
@@ -229,7 +229,7 @@ cdef void plain_rows(
     tally.est = est
     if epsilon == 0.0:
         tally.least, tally.greatest = least, greatest
-    tally.count += count
+    tally.work += count
 
 
 def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,

@@ -190,7 +190,7 @@ cdef void accelerated_rows(
             qb += border * dv
     state.pb, state.qb, state.s = pb, qb, s
     tally.est = est
-    tally.count += count
+    tally.work += count
 
 
 def accelerated_sweep(

@@ -36,7 +36,7 @@ from ...data import views
 from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
 from ...problems.objective import Objective
-from ..base import QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
 from ..linalg import factor
 from ..linalg.factor import Factor
 
@@ -83,7 +83,7 @@ class Interior:
 
     tuning: InteriorTuning = InteriorTuning()
     name: ClassVar[str] = "interior"
-    needs: ClassVar[Needs] = (IN_PIECES, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, QUADRATIC_PENALTY)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -34,7 +34,7 @@ from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...problems.erm import ERM
-from ..base import Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work
 from .kkt import KKTTuning, Saddle, size
 from .pieces import Pieces
 
@@ -93,7 +93,7 @@ class InteriorL1:
 
     tuning: InteriorL1Tuning = InteriorL1Tuning()
     name: ClassVar[str] = "interior_l1"
-    needs: ClassVar[Needs] = (IN_PIECES, L1_EVERYWHERE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, L1_EVERYWHERE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

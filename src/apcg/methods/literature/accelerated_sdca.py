@@ -47,7 +47,19 @@ from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
 from ...problems.erm import ERM
-from ..base import SEPARABLE, SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import (
+    NO_INTERCEPT,
+    ONE_OUTPUT,
+    SEPARABLE,
+    SMOOTH_LOSS,
+    Budget,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+)
 from ..paper.coordinate import CHUNK, Coordinates
 from ..paper.sampling import Sampler, Sweep
 from ..paper.sdca import DualAscent
@@ -66,11 +78,6 @@ STRONGLY_CONVEX = Need(
     'a strongly convex penalty ("l2", "elasticnet")',
     lambda p: p.dual_form,
     lambda p: f"penalty {p.penalty} is not",
-)
-NO_INTERCEPT = Need(
-    "a problem without an intercept",
-    lambda p: not p.intercept,
-    lambda p: "this one has one",
 )
 
 
@@ -194,7 +201,7 @@ class AcceleratedDualAscent:
     restart: bool = True
     plain_up_to: float = PLAIN_UP_TO
     name: ClassVar[str] = "accelerated_sdca"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, SEPARABLE, STRONGLY_CONVEX, NO_INTERCEPT)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, SEPARABLE, STRONGLY_CONVEX, NO_INTERCEPT)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at x, with w = omega(x) if none is given."""

@@ -31,7 +31,17 @@ from ..._kernels.data.matrix import inner
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ...problems.objective import At, Objective
-from ..base import QUADRATIC_PENALTY, SMOOTH_LOSS, Budget, Needs, Report, Run, Target, Work
+from ..base import (
+    ONE_OUTPUT,
+    QUADRATIC_PENALTY,
+    SMOOTH_LOSS,
+    Budget,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+)
 from .hessian import Hessian, NewtonTuning
 
 __all__ = ["Newton", "NewtonRun", "NewtonTuning"]
@@ -43,7 +53,7 @@ class Newton:
 
     tuning: NewtonTuning = NewtonTuning()
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, QUADRATIC_PENALTY)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:

@@ -21,7 +21,7 @@ from ...data import views
 from ...problems.composite import Composite
 from ...problems.erm import ERM
 from ...sequences import Sequence
-from ..base import SEPARABLE, SMOOTH_FORM, Needs, Target
+from ..base import ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 #: Below this s the state is folded: u grows like 1/s, and with it the rounding error.
@@ -138,7 +138,7 @@ class Algorithm5:
 
     mu: float | None = None
     name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -20,7 +20,7 @@ from ...certify.points import Certificate, Start
 from ...data import views
 from ...problems.composite import Composite
 from ...problems.erm import ERM
-from ..base import SEPARABLE, SMOOTH_FORM, Needs, Target
+from ..base import ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
 from .coordinate import CoordinateRun, Coordinates
 
 
@@ -60,7 +60,7 @@ class DualAscent:
     """SDCA on the dual of ERM; proximal coordinate descent where the primal is solved."""
 
     name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SEPARABLE, SMOOTH_FORM)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -15,6 +15,7 @@ from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ...problems.outputs import Outputs
 from ..base import (
+    MANY_OUTPUTS,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
     Budget,
@@ -27,13 +28,16 @@ from ..base import (
     check_dual_start,
     unmet,
 )
-from ..dual.many_outputs import BlockRun
-from ..dual.many_outputs_setup import DEFAULTS, PARTS, BlockTuning, Setup
+from ..dual.driver import DualRun
+from ..dual.method import begin
+from ..dual.tuning import MANY, TuningK
 from ..newton import many_outputs as newton
 from ..paper.afg import AFGMethod
 from ..reductions.per_output import OneByOne
 from ..sparse.softmax.method import ClassSet, OutputsGroupSet
 
+#: What can be left out of the plan, to see what it is worth.
+PARTS = ("newton", "one_by_one", "momentum", "visits", "shrinking", "settling")
 #: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
 ROUNDING = 1e-9
 
@@ -61,15 +65,14 @@ def _start(problem: ERM, at: Start) -> Outputs:
 class BlockSDCA:
     """Exact maximisation over one block at a time, no momentum."""
 
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "sdca"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS,)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
-        return BlockRun(setup, ("momentum", "visits", "shrinking"), at, target, rng)
+        without = ("momentum", "visits", "shrinking")
+        return begin(problem, at, target, rng, without, self.tuning)
 
 
 @dataclass(frozen=True)
@@ -77,17 +80,15 @@ class BlockAPCG:
     """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
 
     mu: float | None = None
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "apcg"
-    needs: ClassVar[Needs] = (DUAL_BLOCKS, SMOOTH_LOSS)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS, SMOOTH_LOSS)
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> BlockRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""
-        setup = Setup(_start(problem, at), self.tuning)
         without = ("visits", "shrinking", "settling")
         mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
-        return BlockRun(setup, without, at, target, rng, fixed_mu=mu)
+        return begin(problem, at, target, rng, without, self.tuning, fixed_mu=mu)
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ class BlockNewton:
     """Newton's method on the primal of a problem with K outputs."""
 
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, QUADRATIC_PENALTY, KNOWN_LOSS)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_PENALTY, KNOWN_LOSS)
     side: ClassVar[str] = "primal"
-    outputs: ClassVar[bool] = True
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -111,13 +111,6 @@ class BlockNewton:
 
 
 @dataclass(frozen=True)
-class OutputsAFG(AFGMethod):
-    """AFG on the primal of a problem with K outputs."""
-
-    outputs: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
 class BlockAuto:
     """Sweeps over blocks where the dual can be solved by them, else sets, one by one, or AFG.
 
@@ -126,10 +119,9 @@ class BlockAuto:
     """
 
     without: tuple[str, ...] = ()
-    tuning: BlockTuning = DEFAULTS
+    tuning: TuningK = MANY
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = ()
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS,)
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.without) - set(PARTS))
@@ -144,7 +136,7 @@ class BlockAuto:
             (OutputsGroupSet(), True, "the penalty chooses rows of W"),
             (ClassSet(), not swept, "the penalty chooses entries of W"),
             (OneByOne(), alone, "each output is a problem of its own"),
-            (OutputsAFG(), not swept, "no sweep over blocks knows this loss with this penalty"),
+            (AFGMethod(), not swept, "no sweep over blocks knows this loss with this penalty"),
         ):
             if fits and unmet(method, problem) is None:
                 return Named(method.start(problem, at, target, rng), method.name, why)
@@ -152,8 +144,8 @@ class BlockAuto:
         small = "newton" not in self.without and newton.applies(p)
         ended_so = at.side == "primal" and at.w is not None
 
-        def sweeps(at: Start) -> BlockRun:
-            return BlockRun(Setup(p, self.tuning), self.without, at, target, rng)
+        def sweeps(at: Start) -> DualRun:
+            return begin(p, at, target, rng, self.without, self.tuning)
 
         why = f"sweeps over blocks of {p.K} outputs"
         if not small:
@@ -200,9 +192,9 @@ class BlockPlan(Run):
     def __init__(
         self,
         problem: Outputs,
-        run: BlockRun | newton.NewtonRun,
+        run: DualRun | newton.NewtonRun,
         target: Target,
-        sweeps: Callable[[Start], BlockRun],
+        sweeps: Callable[[Start], DualRun],
         why: str,
     ) -> None:
         self.problem, self._target, self._sweeps = problem, target, sweeps
@@ -213,12 +205,12 @@ class BlockPlan(Run):
         self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
 
-    def _take(self, run: BlockRun | newton.NewtonRun, note: str) -> None:
+    def _take(self, run: DualRun | newton.NewtonRun, note: str) -> None:
         """Go on with another run; {} in the note stands for its name."""
-        self._run: BlockRun | newton.NewtonRun = run
-        self.at_work = "dual" if isinstance(run, BlockRun) else "newton"
+        self._run: DualRun | newton.NewtonRun = run
+        self.at_work = "dual" if isinstance(run, DualRun) else "newton"
         self.notes.append(note.format(self.at_work))
-        if isinstance(run, BlockRun):
+        if isinstance(run, DualRun):
             run.notes = self.notes
 
     @property

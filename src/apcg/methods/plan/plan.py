@@ -27,9 +27,21 @@ import numpy as np
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import Budget, Method, Need, Needs, Report, Run, Target, Work, check_dual_start, unmet
-from ..dual import one_output_setup
-from ..dual.one_output import Lean
+from ..base import (
+    ONE_OUTPUT,
+    Budget,
+    Method,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+    unmet,
+)
+from ..dual.method import DualSweeps
+from ..dual.tuning import PARTS
 from ..interior.interior import Interior, InteriorRun
 from ..interior.interior_l1 import LARGEST, InteriorL1
 from ..newton.newton import Newton, NewtonTuning
@@ -50,7 +62,7 @@ IDEAS = (
     "dual",
     "span",
     "working_set",
-    *dict.fromkeys((*one_output_setup.PARTS, *adaptive.IDEAS)),
+    *dict.fromkeys((*PARTS, *adaptive.IDEAS)),
 )
 
 #: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
@@ -71,7 +83,7 @@ class Auto:
     tuning: PlanTuning = PlanTuning()
     adaptive: AdaptiveTuning = AdaptiveTuning()
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = (SOLVABLE,)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SOLVABLE)
 
     def __post_init__(self) -> None:
         for idea in self.without:
@@ -109,14 +121,14 @@ class Auto:
             return found
         if "span" not in self.without and self._is_wide(problem):
             return Span(self._in_span(problem, smooth)), f"only {shape}"
-        left_out = {idea for idea in self.without if idea in one_output_setup.PARTS}
+        left_out = {idea for idea in self.without if idea in PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
             if costs.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
                 return Interior(), f"{shape}, so few that the fewest steps count"
             left_out.add("momentum")  # the interior point method is there for what is slow
             shape += ", and the interior point method for what is slow"
-        lean = Lean(tuple(left_out))
+        lean = DualSweeps(tuple(left_out))
         need = unmet(lean, problem)
         if "dual" not in self.without and need is None:
             return lean, shape
@@ -154,7 +166,7 @@ class Auto:
 
     def _is_easy(self, problem: ERM, at: Start, tol: float) -> bool:
         """Whether lambda is so large that a few dual sweeps take less time than Newton's method."""
-        if not at.is_cold or "dual" in self.without or unmet(Lean(), problem) is not None:
+        if not at.is_cold or "dual" in self.without or unmet(DualSweeps(), problem) is not None:
             return False
         if problem.loss.eta == problem.loss.gamma:  # the squared loss: one factor
             return False
@@ -171,7 +183,7 @@ class Auto:
         loss = problem.loss
         if smooth and (loss.eta == loss.gamma or loss.kinks.size == 0):
             return Newton(NewtonTuning(direct=math.inf))
-        return Lean() if loss.gamma > 0 and unmet(Lean(), problem) is None else self
+        return DualSweeps() if loss.gamma > 0 and unmet(DualSweeps(), problem) is None else self
 
     def _is_wide(self, problem: ERM) -> bool:
         """Whether the samples are few, dense and long."""
@@ -282,7 +294,7 @@ class PlanRun(Run):
             return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()
-        others: tuple[Method, ...] = (Lean(), AdaptiveMethod())
+        others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod())
         return next((m for m in others if unmet(m, self.problem) is None), None)
 
     def _leaves(self, gap: float) -> bool:

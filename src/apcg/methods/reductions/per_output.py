@@ -19,7 +19,7 @@ from ...certify.points import Certificate, Point, Start
 from ...losses.outputs import Columns
 from ...problems.erm import ERM
 from ...problems.outputs import Outputs, apart
-from ..base import Budget, Need, Needs, Report, Run, Target, Work, unmet
+from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..plan.plan import Auto
 
 
@@ -41,8 +41,7 @@ class OneByOne:
     """The method "one_by_one"."""
 
     name: ClassVar[str] = "one_by_one"
-    needs: ClassVar[Needs] = (APART,)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, APART)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

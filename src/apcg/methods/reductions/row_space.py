@@ -29,8 +29,8 @@ from ...certify.certificate import certify_enough
 from ...certify.points import Certificate, Point, Start
 from ...data import Dense, Matrix
 from ...problems.erm import ERM
-from ..base import Budget, Method, Need, Needs, Report, Run, Target, Work
-from ..dual.one_output import L2_PENALTY
+from ..base import ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
+from ..dual.method import L2_PENALTY
 
 DENSE = Need(
     "dense X in memory",
@@ -49,7 +49,7 @@ class Span:
     solver: Method
     patience: int = 2
     name: ClassVar[str] = "span"
-    needs: ClassVar[Needs] = (L2_PENALTY, DENSE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, L2_PENALTY, DENSE)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SpanRun:
         """Begin at x, or at zero."""

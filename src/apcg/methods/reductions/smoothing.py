@@ -31,7 +31,7 @@ from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
 from ...losses.base import Loss
 from ...problems.erm import ERM
-from ..base import QUADRATIC_PENALTY, Budget, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, QUADRATIC_PENALTY, Budget, Needs, Report, Run, Target, Work
 from ..interior.interior import PIECEWISE_LINEAR, InteriorRun
 from ..newton.newton import Newton, NewtonRun
 
@@ -74,7 +74,7 @@ class Smoothing:
 
     tuning: SmoothingTuning = SmoothingTuning()
     name: ClassVar[str] = "smoothing"
-    needs: ClassVar[Needs] = (PIECEWISE_LINEAR, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, PIECEWISE_LINEAR, QUADRATIC_PENALTY)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -24,9 +24,9 @@ from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ...problems.outputs import side_by_side
 from ..base import Budget, Target
-from ..dual.many_outputs import BlockRun
-from ..dual.many_outputs_setup import DEFAULTS, Setup
-from ..dual.one_output import Lean
+from ..dual.method import DualSweeps, begin
+from ..dual.setup_k import SetupK
+from ..dual.tuning import MANY
 from ..newton.hessian import Hessian
 from ..newton.newton import Newton
 from ..plan.many_outputs import DUAL_BLOCKS
@@ -81,7 +81,7 @@ def patience(problems: Sequence[ERM]) -> float:
     if len(problems) < FEWEST or not isinstance(first.g, Interval):
         return 0.0
     method, _ = Auto().first(first, Start())
-    if not isinstance(method, Lean | Newton):
+    if not isinstance(method, DualSweeps | Newton):
         return 0.0
     smooth = first.loss.gamma > 0
     allowed = PATIENCE if smooth else PATIENCE_WITH_KINKS
@@ -121,24 +121,24 @@ def sweep(
     """Plain sweeps for all problems at once."""
     began = time.perf_counter()
     joint = side_by_side(problems)
-    setup = Setup(joint, replace(DEFAULTS, patience=patience(problems)))
-    without = ("momentum", "shrinking")
-    run = BlockRun(setup, without, Start(), Target(SHARE * tol, max_passes), rng)
-    run.impatient = True
+    tuning = replace(MANY, patience=patience(problems))
+    without, target = ("momentum", "shrinking"), Target(SHARE * tol, max_passes)
+    run = begin(joint, Start(), target, rng, without, tuning, impatient=True)
+    assert isinstance(run.setup, SetupK)
     interrupted, found = False, []
     try:
         with np.errstate(all="ignore"):
             run.advance(Budget(max_passes, False, None))
-            x, b = setup.x(run.sweeps.blocks), run.sweeps.b
-            found = certify(problems, setup, x, b) if run.report.estimate is None else []
+            _, b, x = run.answer()
+            found = certify(problems, run.setup, x, b) if run.report.estimate is None else []
     except KeyboardInterrupt:
         interrupted = True
-    x, b = setup.x(run.sweeps.blocks), run.sweeps.b
+    _, b, x = run.answer()
     starts = [Start(x=x_k, b=b_k) for x_k, b_k in zip(_columns(x), b, strict=True)]
     return Together(starts, found, run.passed, time.perf_counter() - began, interrupted)
 
 
-def certify(problems: Sequence[ERM], setup: Setup, x: Matrix, b: Vector) -> list[Certificate]:
+def certify(problems: Sequence[ERM], setup: SetupK, x: Matrix, b: Vector) -> list[Certificate]:
     """The certificates of the columns of x, exact, with products for all of them at once."""
     joint = setup.problem
     if setup.alone.size:

@@ -24,7 +24,7 @@ import numpy as np
 from ...certify.points import Start
 from ...data import Sparse
 from ...problems.erm import ERM
-from ..base import SEPARABLE, SMOOTH_LOSS, Needs, Target
+from ..base import ONE_OUTPUT, SEPARABLE, SMOOTH_LOSS, Needs, Target
 from .columns.columns import ColumnsRun
 from .dense.all_columns import TallRun
 from .dense.chosen_columns import WideRun
@@ -43,7 +43,7 @@ class WorkingSet:
     #: after so many passes another one is predicted to be faster
     most: float = math.inf
     name: ClassVar[str] = "working_set"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, SEPARABLE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, SEPARABLE)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:

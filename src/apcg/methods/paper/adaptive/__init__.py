@@ -15,7 +15,7 @@ import numpy as np
 from ...._base.validation import choice
 from ....certify.points import Certificate, Start
 from ....problems.erm import ERM
-from ...base import SEPARABLE, SMOOTH_FORM, Needs, Report, Target
+from ...base import ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Report, Target
 from ..coordinate import CoordinateRun, Coordinates
 from ..sampling import Sweep
 from .iterate import Adaptive
@@ -35,7 +35,7 @@ class AdaptiveMethod:
     without: tuple[str, ...] = ()
     tuning: AdaptiveTuning = AdaptiveTuning()
     name: ClassVar[str] = "adaptive"
-    needs: ClassVar[Needs] = (SEPARABLE, SMOOTH_FORM)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SEPARABLE, SMOOTH_FORM)
 
     def __post_init__(self) -> None:
         for idea in self.without:

@@ -17,7 +17,7 @@ from ....losses import Squared
 from ....losses.outputs import Columns
 from ....penalties.groups import GroupNorms
 from ....problems.erm import ERM
-from ...base import SMOOTH_LOSS, Need, Needs, Target
+from ...base import ONE_OUTPUT, SMOOTH_LOSS, Need, Needs, Target
 from ..tuning import SetTuning
 from .run import GroupRun
 from .squares import SquaresRun
@@ -56,7 +56,7 @@ class GroupSet:
     tuning: SetTuning = SetTuning()
     alone: bool = True
     name: ClassVar[str] = "group_set"
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, OF_GROUPS)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, SMOOTH_LOSS, OF_GROUPS)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> GroupRun:

@@ -21,7 +21,7 @@ from ....losses.outputs import SOFTMAX
 from ....penalties.groups import GroupNorms
 from ....penalties.interval import Interval
 from ....problems.erm import ERM
-from ...base import SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
+from ...base import MANY_OUTPUTS, SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
 from ..groups.method import OF_GROUPS, GroupSet
 from ..run import STALL
 from ..tuning import SetTuning
@@ -69,9 +69,8 @@ class ClassSet:
     tuning: SetTuning = SetTuning()
     alone: bool = True
     name: ClassVar[str] = "working_set"
-    needs: ClassVar[Needs] = (OF_CLASSES, L1_PART)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, OF_CLASSES, L1_PART)
     side: ClassVar[str] = "primal"
-    outputs: ClassVar[bool] = True
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -138,8 +137,7 @@ class ColumnsFirst(Run):
 class OutputsGroupSet(GroupSet):
     """The method "group_set" for K outputs."""
 
-    needs: ClassVar[Needs] = (SMOOTH_LOSS, OF_ROWS)
-    outputs: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, OF_ROWS)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Any:
         """As for one output; the softmax has a run of its own."""

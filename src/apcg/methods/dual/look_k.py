@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._base.validation import Matrix
 from ...certify.certificate import Certificate, stated
-from .many_outputs_setup import Setup
+from .setup_k import SetupK
 
 _EPS = float(np.finfo(float).eps)
 
@@ -32,7 +32,7 @@ def _inner(x: Matrix, z: Matrix) -> float:
     return float(np.einsum("ik,ik->i", x, z).sum())
 
 
-def error_bound(setup: Setup, steps: int, first: float) -> float:
+def error_bound(setup: SetupK, steps: int, first: float) -> float:
     """A bound on |W - V| after so many steps; `first` is the sum of squares of the W of the start.
 
     A step on row i adds eps (|W_i| + (K + 8) |a_i h_i'|) at most, W_i the rows of W that it changes
@@ -51,7 +51,7 @@ def error_bound(setup: Setup, steps: int, first: float) -> float:
 class Look:
     """x and its W, the values there, and what is needed to go on from them."""
 
-    setup: Setup
+    setup: SetupK
     x: Matrix
     #: W as kept, and the x that its other rows follow from
     W: Matrix
@@ -64,7 +64,7 @@ class Look:
     dual: float
 
     @classmethod
-    def at(cls, setup: Setup, blocks: Matrix, W: Matrix, error: float) -> Look:
+    def at(cls, setup: SetupK, blocks: Matrix, W: Matrix, error: float) -> Look:
         """One product with X, for z."""
         p, x = setup.problem, setup.x(blocks)
         z = setup.predictions(W, x)

@@ -12,7 +12,7 @@ from ...certify.points import Start
 from ...losses.outputs import LOGISTIC, SIMPLEX, SOFTMAX
 
 if TYPE_CHECKING:
-    from .many_outputs_setup import Setup
+    from .setup_k import SetupK
 
 #: About so many rows are enough to tell by how much to shorten a start. (On digits 256 rows were
 #: too few: the extra passes cost more than was saved.)
@@ -23,7 +23,7 @@ NEAR = 0.95
 _STEPS = 60
 
 
-def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
+def start(setup: SetupK, at: Start) -> tuple[Matrix, Vector, Matrix]:
     """The blocks, the intercepts and W (A x times the scale) to start from."""
     p = setup.problem
     b = np.zeros(p.K)
@@ -48,7 +48,7 @@ def start(setup: Setup, at: Start) -> tuple[Matrix, Vector, Matrix]:
     return blocks, b, setup.rows(dual) if dual.any() else setup.no_rows()
 
 
-def first_b(setup: Setup) -> Vector:
+def first_b(setup: SetupK) -> Vector:
     """The best constant prediction, or about that."""
     p = setup.problem
     s = np.broadcast_to(p.weights, p.n_samples)
@@ -63,7 +63,7 @@ def first_b(setup: Setup) -> Vector:
     return np.asarray(b - b.mean())
 
 
-def _probabilities(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
+def _probabilities(setup: SetupK, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     """Softmax: pi_i = e_i + t (softmax(b) - e_i), with the t in (0, 1] that is best for D."""
     p = setup.problem
     share = np.zeros(setup.size)
@@ -81,7 +81,7 @@ def _probabilities(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     return (unit + t * (share - unit))[p.y], b, W
 
 
-def _shrunk(setup: Setup, blocks: Matrix, b: Vector) -> tuple[Matrix, Vector, Matrix]:
+def _shrunk(setup: SetupK, blocks: Matrix, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     """Softmax: pi_i = e_i + t (pi_i - e_i) of given pi, with the t in (0, 1] that is best for D.
 
     The x of a larger alpha is too long: W is x over alpha.
@@ -103,7 +103,7 @@ def _shrunk(setup: Setup, blocks: Matrix, b: Vector) -> tuple[Matrix, Vector, Ma
     return blocks, b, W
 
 
-def _halves(setup: Setup, b: Vector) -> tuple[Matrix, Vector, Matrix]:
+def _halves(setup: SetupK, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     """Logistic losses: x_i = t sigmoid(-y_i b), with a t for each column."""
     p = setup.problem
     x = np.zeros((p.n_samples, setup.size))

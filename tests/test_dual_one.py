@@ -1,4 +1,4 @@
-"""The lean dual sweeps: certified answers, shrinking, budgets, odd data."""
+"""Dual sweeps of one output: certified answers, shrinking, budgets, odd data."""
 
 import dataclasses
 import time
@@ -6,15 +6,15 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dual_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 from erm_problems import LOSSES, data, problem, text_like
-from lean_runs import MOMENTUM_AT_ONCE, drive, start, tolerance
 
 from apcg import ERM, losses, solve
 from apcg.certify.certificate import certify
 from apcg.methods.base import Budget
-from apcg.methods.dual.one_output import SURE, Lean, PlainSweeps
-from apcg.methods.dual.one_output_momentum import Momentum
-from apcg.methods.dual.one_output_setup import PARTS, DualTuning
+from apcg.methods.dual.estimates import SURE, Estimates
+from apcg.methods.dual.method import DualSweeps
+from apcg.methods.dual.tuning import ONE, PARTS, TuningOne
 
 
 def as_layout(X, layout):
@@ -26,6 +26,10 @@ def as_layout(X, layout):
     if layout == "csr_long":
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     return X
+
+
+def accelerated(run):
+    return any(note.startswith("momentum") for note in run.report.notes)
 
 
 # ---- answers ------------------------------------------------------------------------------------
@@ -59,7 +63,7 @@ def test_without_each_idea_it_converges(loss, without):
     p = problem(loss, alpha=alpha, n=120, d=60, seed=1)
     run = start(p, 1e-5, without=without)
     drive(p, run)
-    assert ("momentum" not in without) or isinstance(run.sweeps, PlainSweeps)
+    assert ("momentum" not in without) or not accelerated(run)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -68,7 +72,7 @@ def test_momentum_from_the_first_sweeps_on(loss, intercept):
     p = problem(loss, alpha=1e-3, n=100, d=30, seed=2, intercept=intercept)
     run = start(p, tolerance(p), tuning=MOMENTUM_AT_ONCE)
     drive(p, run)
-    assert isinstance(run.sweeps, Momentum)
+    assert accelerated(run)
 
 
 def test_momentum_takes_fewer_passes_where_the_problem_is_hard():
@@ -76,7 +80,7 @@ def test_momentum_takes_fewer_passes_where_the_problem_is_hard():
     plain = start(p, 1e-6, without=("momentum",))
     joined = start(p, 1e-6)
     slow, fast = drive(p, plain)[1], drive(p, joined)[1]
-    assert isinstance(joined.sweeps, Momentum)
+    assert accelerated(joined)
     assert fast < 0.5 * slow
 
 
@@ -84,10 +88,10 @@ def test_momentum_is_not_entered_where_few_sweeps_are_left():
     p = problem("squared_hinge", alpha=1.0, n=300, d=20, seed=0)
     run = start(p, 1e-6)
     assert drive(p, run)[1] < 20
-    assert isinstance(run.sweeps, PlainSweeps)
+    assert not accelerated(run)
 
 
-@pytest.mark.parametrize("tuning", [DualTuning(), MOMENTUM_AT_ONCE])
+@pytest.mark.parametrize("tuning", [ONE, MOMENTUM_AT_ONCE])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_the_same_seed_gives_the_same_bits(loss, tuning):
     p = problem(loss, alpha=1e-3, n=200, d=50, seed=6, intercept=True)
@@ -111,20 +115,20 @@ def test_rows_at_their_bounds_are_dropped_and_no_others(loss):
     run = start(p, 1e-6)
     drive(p, run)
     low, high = p.loss.domain
-    out = np.setdiff1d(np.arange(p.n), run.keep)
+    out = np.setdiff1d(np.arange(p.n), run.rows.keep)
     assert out.size > 30
     x = run.point().x[out]
     assert np.all((x == low) | (x == high))
     all_kept = start(p, 1e-6, without=("shrinking",))
     drive(p, all_kept)
-    assert all_kept.keep.size == p.n
+    assert all_kept.rows.keep.size == p.n
 
 
 def test_rows_held_at_zero_by_epsilon_are_dropped():
     p = ERM(*data("epsilon_insensitive", n=300, d=10), losses.EpsilonInsensitive(1.0), alpha=1e-2)
     run = start(p, 1e-5)
     drive(p, run)
-    out = np.setdiff1d(np.arange(p.n), run.keep)
+    out = np.setdiff1d(np.arange(p.n), run.rows.keep)
     assert np.count_nonzero(run.point().x[out] == 0) > 30
 
 
@@ -132,16 +136,16 @@ def test_rows_held_at_zero_by_epsilon_are_dropped():
 @pytest.mark.parametrize("momentum", [False, True])
 def test_rows_that_were_left_out_wrongly_come_back(loss, momentum):
     p = problem(loss, alpha=1e-2, n=200, d=20, seed=16)
-    run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE if momentum else DualTuning(patience=1e9))
-    run.keep = run.keep[::4].copy()  # x = 0 in the others, where it does not rest
+    run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE if momentum else TuningOne(patience=1e9))
+    run.rows.keep = run.rows.keep[::4].copy()  # x = 0 in the others, where it does not rest
     drive(p, run)
-    assert run.keep.size > 50 or run.setup.all.size == 200
+    assert run.rows.keep.size > 50 or run.setup.all.size == 200
 
 
 def test_with_all_rows_dropped_it_goes_on():
     p = problem("hinge", alpha=1e-2, n=100, d=10, seed=17)
     run = start(p, 1e-5)
-    run.keep = run.keep[:0].copy()
+    run.rows.keep = run.rows.keep[:0].copy()
     drive(p, run)
 
 
@@ -152,15 +156,15 @@ def test_passes_are_counted_by_what_was_stepped_on():
     p = problem("squared", alpha=1e-4, n=60, d=40, seed=20)
     run = start(p, 0.0, without=("momentum",))
     assert run.advance(Budget(7)).passes == 7
-    assert len(run.estimates) == 7
+    assert run.swept == 7
     shrunk = start(problem("hinge", alpha=1e-3, n=400, d=10, seed=20), 0.0, without=("momentum",))
     passes = sum(shrunk.advance(Budget(5)).passes for _ in range(10))
-    assert passes < 0.5 * len(shrunk.estimates)
+    assert passes < 0.5 * shrunk.swept
 
 
 def test_a_sweep_in_many_calls_is_the_same_sweep():
     p = problem("hinge", alpha=1e-3, n=300, d=30, seed=21)
-    for tuning in (DualTuning(), MOMENTUM_AT_ONCE):
+    for tuning in (ONE, MOMENTUM_AT_ONCE):
         whole = start(p, 1e-7, tuning=tuning)
         cut = start(p, 1e-7, tuning=dataclasses.replace(tuning, call=500))
         for run in (whole, cut):
@@ -170,16 +174,16 @@ def test_a_sweep_in_many_calls_is_the_same_sweep():
 
 def test_a_deadline_ends_a_sweep_between_its_calls():
     p = problem("hinge", alpha=1e-3, n=300, d=30, seed=22)
-    run = start(p, 1e-7, tuning=DualTuning(call=500))
+    run = start(p, 1e-7, tuning=TuningOne(call=500))
     work = run.advance(Budget(1000, deadline=time.perf_counter() - 1))
     assert work.passes == 0
-    assert not run.estimates
-    assert run.tally.count < run.setup.work
+    assert run.swept == 0
+    assert run.passes < 1
     drive(p, run)
 
 
 def test_what_it_needs():
-    needs = Lean().needs
+    needs = DualSweeps().needs
     X, y = data("squared")
     for p, expected in (
         (ERM(X, y, "squared"), True),
@@ -191,7 +195,7 @@ def test_what_it_needs():
         assert all(need.holds(p) for need in needs) is expected
         assert all(need.has(p) for need in needs)
     with pytest.raises(ValueError, match=r"without: got \['speed'\]"):
-        Lean(without=("speed",))
+        DualSweeps(without=("speed",))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -221,12 +225,12 @@ def test_a_penalty_with_a_weight_of_its_own():
 def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
     X, y = data(loss, n=60, d=15, seed=25)  # n < 5 d: the copy has the order of the data
     p = ERM(as_layout(X, layout), y, loss, alpha=1e-3)
-    copied = start(p, 1e-7, tuning=DualTuning(gather=0.9, gather_from=1))
-    plain = start(p, 1e-7, tuning=DualTuning(gather=0.0))
+    copied = start(p, 1e-7, tuning=TuningOne(gather=0.9, gather_from=1))
+    plain = start(p, 1e-7, tuning=TuningOne(gather=0.0))
     found, expected = drive(p, copied)[0], drive(p, plain)[0]
     assert np.array_equal(found.x, expected.x)
     assert (copied.setup.working is copied.setup.original) == (layout == "dense")
-    copied._open()  # all rows again, which the copy has not
+    copied.rows.open()  # all rows again, which the copy has not
     assert copied.setup.working is copied.setup.original
     drive(p, copied)
 
@@ -236,11 +240,11 @@ def test_many_rows_are_copied_in_random_order(layout):
     """Each row keeps its numbers, and steps find them."""
     X, y = data("hinge", n=300, d=15, seed=25)
     p = ERM(as_layout(X, layout), y, "hinge", alpha=1e-3)
-    run = start(p, 1e-7, tuning=DualTuning(gather_from_tall=1))
+    run = start(p, 1e-7, tuning=TuningOne(gather_from_tall=1))
     found, _ = drive(p, run)
     assert found.relative <= 1e-7
-    run._open()
-    order = run.setup.gather(run.keep, np.random.default_rng(0))
+    run.rows.open()
+    order = run.setup.gather(run.rows.keep, np.random.default_rng(0))
     assert sorted(order) == list(range(300))
     assert list(order) != sorted(order)
     values, columns, starts, ends = run.setup.working
@@ -254,8 +258,8 @@ def test_many_rows_are_copied_in_random_order(layout):
 def test_the_order_of_many_rows_is_random_within_blocks_too():
     X, y = data("hinge", n=3000, d=15, seed=26)
     run = start(ERM(X, y, "hinge", alpha=1e-3), 1e-7)
-    first, blocks = run.sweeps.schedule(run.keep, np.random.default_rng(0))
-    again, _ = run.sweeps.schedule(run.keep, np.random.default_rng(1))
+    first, blocks = run.sweeps.schedule(run.rows.keep, np.random.default_rng(0))
+    again, _ = run.sweeps.schedule(run.rows.keep, np.random.default_rng(1))
     assert sorted(first) == list(range(3000))
     assert blocks[0][0] == 0
     assert blocks[1][-1] == 3000
@@ -274,19 +278,19 @@ def test_the_order_of_many_rows_is_random_within_blocks_too():
 def test_mu_of_the_first_sweep_with_momentum(loss, rate, mu):
     """Half the rate of the plain sweeps; logistic rows have none yet."""
     run = start(problem(loss), 1e-9)
-    run.estimates = list(np.exp(-rate * np.arange(4.0)))
-    run._maybe_accelerate()
-    assert isinstance(run.sweeps, Momentum)
+    run.estimates.values = list(np.exp(-rate * np.arange(4.0)))
+    assert not run._gives_up()
+    assert accelerated(run)
     assert run.report.mu == pytest.approx(max(mu, run.setup.problem.mu))
 
 
 def test_an_estimate_below_zero_is_rounding():
     run = start(problem("smoothed_hinge"), 1e-9)
-    run.estimates, run.tally.est = [1e-16], -1e-15
-    run._note()
-    assert run.estimates[-1] == 0.0
-    assert run._now() == 0.0
-    assert run._look_pays()
+    known = run.estimates
+    known.add(1e-16, plain=True)
+    known.add(-1e-15, plain=True)
+    assert known.last == known.now == 0.0
+    assert known.look_pays(run.sweeps, 0.7, 2)
 
 
 def rows_in_common(common, n=2000, seed=27):
@@ -333,26 +337,31 @@ def test_a_few_rows_are_all_taken_in_random_order():
 
 
 #: no sweeps in a row
-SINGLE = DualTuning(short=1)
+SINGLE = TuningOne(short=1)
 
 
 def test_p_is_not_guessed_after_every_short_sweep(monkeypatch):
     """Over few rows a sweep takes less time than a guess: half a pass is between two of them."""
-    run, guesses = start(problem("hinge"), 1e-9, without=("momentum",), tuning=SINGLE), []
-    monkeypatch.setattr(run, "_guess_primal", lambda est: guesses.append(run._steps) or guess(est))
-    guess = type(run)._guess_primal.__get__(run)
+    run = start(problem("hinge"), 1e-9, without=("momentum",), tuning=SINGLE)
+    guesses, guess = [], Estimates.guess_primal
+
+    def noted(self, sweeps, est, passes):
+        guesses.append(passes)
+        guess(self, sweeps, est, passes)
+
+    monkeypatch.setattr(Estimates, "guess_primal", noted)
     run.advance(Budget(1, sweeps=1))
-    run.keep = run.keep[: run.keep.size // 10]
+    run.rows.keep = run.rows.keep[: run.rows.keep.size // 10]
     for _ in range(8):
         run.advance(Budget(1, sweeps=1))
-        assert run.estimate is None or run.estimate > 0
+        assert run.report.estimate is None or run.report.estimate > 0
     assert len(guesses) >= 2
     assert np.all(np.diff(guesses) >= 0.4)
     guesses.clear()
-    run._guessed, run._confident, run._sure = 8.0, False, False
-    for run._passed in (9, 10):  # and a quarter of all passes so far
-        assert run.estimate is None or run.estimate > 0
-        assert len(guesses) == (run._passed == 10)
+    run.estimates.guessed, run.estimates.sure = 8.0, False
+    for passes in (9, 10):  # and a quarter of all passes so far
+        assert run.estimates.seen(run.sweeps, passes) > 0
+        assert len(guesses) == (passes == 10)
 
 
 def test_blocks_do_not_cost_sweeps():
@@ -360,7 +369,7 @@ def test_blocks_do_not_cost_sweeps():
     X, y = rows_in_common(0.1)
     p = ERM(X, y, "squared_hinge", alpha=1e-4)
     chosen, single = (
-        solve(p, Lean(("momentum", *more), SINGLE), tol=1e-8, random_state=0)
+        solve(p, DualSweeps(("momentum", *more), SINGLE), tol=1e-8, random_state=0)
         for more in ((), ("blocks",))
     )
     assert chosen.epochs <= 2 * single.epochs
@@ -397,14 +406,15 @@ def test_a_look_that_failed_says_when_the_next_one_pays():
     p = problem("squared_hinge", alpha=1e-1, n=200)
     run = start(p, 1e-3, without=("momentum", "shrinking"))
     run.advance(Budget(1000))
-    before, now = run._wanted(), run._now()
-    assert run._confident
+    known = run.estimates
+    before, now = known.wanted(ONE.calm), known.now
+    assert run.looks
     assert now <= before
     found = certify(p, run.point())
     run.seen(dataclasses.replace(found, dual=found.primal - 4 * now))
-    assert run._wanted() == pytest.approx(0.25 * SURE * 1e-3 * found.primal)
+    assert known.wanted(ONE.calm) == pytest.approx(0.25 * SURE * 1e-3 * found.primal)
     run.seen(dataclasses.replace(found, dual=found.primal - 1e-9 * now))  # never more hopeful
-    assert run._wanted() <= DualTuning().calm * 1e-3 * found.primal * (1 + 1e-12)
+    assert known.wanted(ONE.calm) <= ONE.calm * 1e-3 * found.primal * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -413,4 +423,4 @@ def test_momentum_gets_on_with_an_intercept(seed):
     X, y = text_like(150, 400, 20, seed=seed, noise=1.0)
     r = solve(ERM(X, y, "hinge", alpha=1e-3, intercept=True), "dual", random_state=0)
     assert r.converged
-    assert r.trace["mu"].min() >= DualTuning().least_mu
+    assert r.trace["mu"].min() >= ONE.least_mu

@@ -1,20 +1,20 @@
-"""Looks at sweeps over blocks from the W that they keep, and the order of the data they read."""
+"""Looks at sweeps of K outputs from the W that they keep, and the order of the data they read."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from test_dual_k import rare, started, sweeps
 from test_outputs import problem
-from test_outputs_sweeps import rare, started, sweeps
 
 from apcg import ERM, solve
 from apcg._kernels.data import products_k
 from apcg.certify.result import Solution
 from apcg.data import compact
-from apcg.methods.base import Budget, Target
-from apcg.methods.dual.many_outputs_look import error_bound
-from apcg.methods.dual.many_outputs_setup import DEFAULTS
+from apcg.methods.base import Budget
+from apcg.methods.dual.look_k import error_bound
+from apcg.methods.dual.tuning import MANY
 from apcg.methods.plan.many_outputs import BlockAuto
 
 
@@ -35,7 +35,7 @@ def exact(p, found):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", ["softmax", "smoothed", "crammer_singer", "logistic"])
 def test_a_look_has_the_values_of_its_points(loss, weighted, large):
-    """D by the identity of `blocks_look` is D(x), never above it by more than rounding."""
+    """D by the identity of `look_k` is D(x), never above it by more than rounding."""
     p = rare(problem(loss, alpha=1e-3, weighted=weighted, layout="csr", n=150))
     run = started(p, large=large)
     for _ in range(4):
@@ -50,10 +50,10 @@ def test_what_rounding_does_to_w_is_below_its_bound():
     for alpha in (1e-1, 1e-3, 1e-6):
         p = rare(problem("softmax", alpha=alpha, layout="csr", n=150))
         run = sweeps(started(p, ("momentum",)), 50)
-        off = np.linalg.norm(run.sweeps.W - run.setup.rows(run.setup.x(run.sweeps.blocks)))
-        bound = error_bound(run.setup, run.sweeps.steps, run.sweeps._first)
+        off = np.linalg.norm(run.sweeps.w - run.setup.rows(run.setup.x(run.sweeps.a)))
+        bound = error_bound(run.setup, run.sweeps.steps, run.sweeps.first)
         assert 0 < off <= bound
-        assert bound < 1e-6 * np.linalg.norm(run.sweeps.W)
+        assert bound < 1e-6 * np.linalg.norm(run.sweeps.w)
 
 
 def test_the_bound_is_charged():
@@ -61,10 +61,10 @@ def test_the_bound_is_charged():
     p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
     run = sweeps(started(p), 2)
     look = run.sweeps.look()
-    off = 1e-3 * np.random.default_rng(0).standard_normal(run.sweeps.W.shape)
+    off = 1e-3 * np.random.default_rng(0).standard_normal(run.sweeps.w.shape)
     off[:, p.K :] = 0.0
     np.asarray(run.sweeps.state.W)[:] += off
-    moved = type(look).at(run.setup, run.sweeps.blocks, run.sweeps.W, float(np.linalg.norm(off)))
+    moved = type(look).at(run.setup, run.sweeps.a, run.sweeps.w, float(np.linalg.norm(off)))
     D = p.dual(moved.x)
     assert moved.dual <= D + 1e-13
     assert moved.dual == pytest.approx(D, abs=2 * moved.charge + 1e-13)
@@ -77,7 +77,7 @@ def test_a_bound_that_is_not_rounding_takes_the_exact_certificate():
     p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
     run = sweeps(started(p), 2)
     run.sweeps.steps = 10**12
-    found = run._look(run.sweeps)
+    found = run.point()
     assert np.array_equal(found.w, run.setup.certificate(found.x, run.sweeps.b).w)
     assert found.dual == pytest.approx(p.dual(found.x), abs=1e-14)
 
@@ -87,18 +87,18 @@ def test_a_step_of_all_rows_raises_d_and_leaves_w(large):
     p = rare(problem("softmax", n=2000, d=300, alpha=1e-1, layout="csr", weighted=True))
     run = sweeps(started(p, large=large, sample=1.0), 1)
     run._schedule()
-    for _ in range(len(run._ends) // 2):
-        begin, end, _ = run._ends.pop()
-        run.sweeps.call(tuple(a[begin:end] for a in run._rows), run.count)
+    for _ in range(len(run._left) // 2):
+        begin, end, _ = run._left.pop()
+        run.sweeps.call(run._listed, tuple(a[begin:end] for a in run._parts))
     look = run.sweeps.look()
-    before, W = look.dual, run.sweeps.W.copy()
+    before, W = look.dual, run.sweeps.w.copy()
     look.step()
     found = look.certificate()
     P, D = exact(p, found)
     assert found.primal - found.dual < 0.5 * (found.primal - before)
     assert found.primal == pytest.approx(P, rel=1e-13)
     assert D - 1e-9 * P <= found.dual <= D + 1e-13 * P
-    assert np.array_equal(W, run.sweeps.W)
+    assert np.array_equal(W, run.sweeps.w)
 
 
 def test_runs_end_sooner_with_steps_of_all_rows():
@@ -107,31 +107,31 @@ def test_runs_end_sooner_with_steps_of_all_rows():
 
     def work(**changes):
         run = started(p, sample=1.0, **changes)
-        run.target = Target(1e-8, 1000)
+        run.estimates.tol = 1e-8
         passes = run.advance(Budget(1000, False, None)).passes
         assert run.point().relative <= 1e-8
-        return passes * run.setup.work + run.count.work, run
+        return passes * run.setup.work + run.setup.tally.work, run
 
     (plain, off), (less, run) = work(joint=0.0), work()
-    assert off._joint == 1
+    assert off.sweeps.joint == 1
     assert less < plain
-    assert run._ends
-    left = sum(end - begin for begin, end, _ in run._ends) / run._rows[0].size
-    assert left <= 1 - DEFAULTS.joint_from
+    assert run._left
+    left = sum(end - begin for begin, end, _ in run._left) / run._listed.size
+    assert left <= 1 - MANY.joint_from
     dependent = started(problem("softmax", n=500, d=300, alpha=1e-4, layout="csr"))
-    assert np.mean(dependent.setup.q) > DEFAULTS.joint
-    assert dependent._joint == 1
+    assert np.mean(dependent.setup.q) > MANY.joint
+    assert dependent.sweeps.joint == 1
 
 
 def test_what_a_step_left_of_the_gap_is_remembered():
     p = independent()
     run = started(p, sample=1.0)
-    run.target = Target(1e-8, 1000)
+    run.estimates.tol = 1e-8
     run.advance(Budget(1000, False, None))
-    expected, gap = run._joint, run.sweeps.look()
+    expected, gap = run.sweeps.joint, run.sweeps.look()
     found = run.point()
-    assert run._joint != expected
-    assert run._joint == pytest.approx(found.gap / (gap.primal - gap.dual))
+    assert run.sweeps.joint != expected
+    assert run.sweeps.joint == pytest.approx(found.gap / (gap.primal - gap.dual))
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -161,7 +161,7 @@ def test_numbers_of_rare_features_are_last(alone, monkeypatch):
 
 def test_where_far_begins_does_not_change_an_answer(monkeypatch):
     p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
-    tuned = BlockAuto((), replace(DEFAULTS, large=0.0))
+    tuned = BlockAuto((), replace(MANY, large=0.0))
 
     def answer(near) -> Solution:
         monkeypatch.setattr(compact, "NEAR", near)

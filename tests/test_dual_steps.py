@@ -1,22 +1,29 @@
-"""The lean dual sweeps: the step against SDCA and APCG, the estimate, the point, the visits."""
+"""Dual sweeps of one output: steps against SDCA and APCG, the estimate, the point, the visits."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dual_runs import EXACT, MOMENTUM_AT_ONCE, certify, drive, start
 from erm_problems import LOSSES, feasible, problem
-from lean_runs import EXACT, MOMENTUM_AT_ONCE, certify, drive, start
 
 from apcg import ERM, solve
 from apcg._kernels.dual import one_output as kernel
 from apcg._kernels.dual import one_output_momentum as accelerated
 from apcg.certify.points import Start
 from apcg.methods.base import Budget
-from apcg.methods.dual.one_output import PlainSweeps
-from apcg.methods.dual.one_output_momentum import Momentum
-from apcg.methods.dual.one_output_setup import DualTuning, Setup
+from apcg.methods.dual.momentum import Momentum
+from apcg.methods.dual.setup_one import SetupOne
+from apcg.methods.dual.sweeps_one import MomentumOne, PlainOne
+from apcg.methods.dual.tuning import ONE
 from apcg.methods.paper.apcg import APCG
 from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
+
+
+def with_momentum(plain, without, mu):
+    sweeps = plain.accelerated(without)
+    return sweeps, Momentum(sweeps, without, mu)
+
 
 # ---- the step -----------------------------------------------------------------------------------
 
@@ -27,15 +34,15 @@ from apcg.sequences import Sequence
 def test_the_plain_sweep_is_sdca(loss, weighted, sparse):
     p = problem(loss, alpha=1e-2, weighted=weighted, sparse=sparse, seed=7)
     x0 = 0.5 * feasible(p, np.random.default_rng(1))
-    setup = Setup(p, EXACT)
-    sweeps, tally = PlainSweeps(setup, ("blocks",), Start(x=x0)), kernel.Tally()
+    setup = SetupOne(p, EXACT)
+    sweeps = PlainOne(setup, ("blocks",), Start(x=x0))
     slow = SDCA(p.form, x0)
     rng = np.random.default_rng(2)
     for _ in range(4):
         keep, blocks = sweeps.schedule(setup.all, rng)
         order = keep[blocks[0]]
         assert np.array_equal(np.sort(order), np.arange(p.n))
-        sweeps.call(keep, tally, blocks)
+        sweeps.call(keep, blocks)
         slow.epoch(order)
         np.testing.assert_allclose(setup.x(sweeps.a), slow.x, rtol=0, atol=1e-10)
     np.testing.assert_allclose(sweeps.w, p.combine(slow.x), atol=1e-9)
@@ -47,18 +54,17 @@ def test_the_plain_sweep_is_sdca(loss, weighted, sparse):
 def test_the_accelerated_sweep_is_apcg(loss, weighted, sparse):
     p = problem(loss, alpha=1e-2, weighted=weighted, sparse=sparse, seed=8)
     x0 = 0.5 * feasible(p, np.random.default_rng(1))
-    setup, mu = Setup(p, EXACT), max(0.03, p.mu)
-    plain = PlainSweeps(setup, (), Start(x=x0))
-    sweeps = Momentum(setup, ("blocks", "visits", "settling"), plain.state, mu)
-    slow, tally = APCG(p.form, x0, Sequence(p.n, mu, mu)), kernel.Tally()
+    setup, mu = SetupOne(p, EXACT), max(0.03, p.mu)
+    plain = PlainOne(setup, ("blocks",), Start(x=x0))
+    sweeps, pace = with_momentum(plain, ("visits", "settling"), mu)
+    slow = APCG(p.form, x0, Sequence(p.n, mu, mu))
     rng = np.random.default_rng(2)
     for _ in range(5):
-        keep, blocks = sweeps.schedule(setup.all, rng)
-        sweeps.call(keep, tally, blocks)
+        keep, blocks = pace.schedule(setup.all, rng)
+        sweeps.call(keep, blocks)
         slow.epoch(keep[blocks[0]])
         np.testing.assert_allclose(setup.x(sweeps._x), slow.x, rtol=0, atol=1e-10)
-        if sweeps.state.s < 0.3:
-            sweeps._fold()  # the same iterate, written anew
+        sweeps.come_inside(0.3)  # the same iterate, written anew
     assert not np.allclose(setup.x(sweeps._x), x0)
 
 
@@ -68,7 +74,7 @@ def test_the_estimate_is_the_gap_where_nothing_moves(loss):
     p = problem(loss, alpha=1e-2, weighted=True, intercept=True, seed=9)
     near = solve(p, tol=1e-3, random_state=0)
     for x, exact in ((0.5 * feasible(p, np.random.default_rng(3)), False), (near.x, True)):
-        setup = Setup(p, DualTuning())
+        setup = SetupOne(p, ONE)
         setup.rows = kernel.Rows(
             np.array((0.0, 0.0, 4.0, 0.0, 1.0) if setup.logistic else p.loss.theta),
             p.y,
@@ -79,22 +85,17 @@ def test_the_estimate_is_the_gap_where_nothing_moves(loss):
             margin=p.loss.margin,
             scale=setup.scale,
         )
-        plain = PlainSweeps(setup, (), Start(x=x, b=0.3))
+        plain = PlainOne(setup, (), Start(x=x, b=0.3))
         a, w = setup.inside(x / p.weights), plain.w.copy()
         m = p.loss.argument(p.predictions(w) + 0.3, p.y)
         parts = p.loss.value(m) + p.loss.arrays.conjugate(a) + m * a
         expected = float(np.sum(p.weights * parts))
-        for sweeps in (plain, Momentum(setup, (), plain.state, 0.1)):
-            tally = kernel.Tally()
-            sweeps.call(*_swapped(sweeps.schedule(setup.all, np.random.default_rng(0)), tally))
+        for sweeps, pace in ((plain, plain), with_momentum(plain, (), 0.1)):
+            setup.tally.begin()
+            sweeps.call(*pace.schedule(setup.all, np.random.default_rng(0)))
             # logistic: a second order, good near the optimum
             rtol = (0.1 if exact else 0.5) if setup.logistic else 1e-9
-            assert tally.est == pytest.approx(expected, rel=rtol, abs=1e-12)
-
-
-def _swapped(scheduled, tally):
-    keep, blocks = scheduled
-    return keep, tally, blocks
+            assert sweeps.estimate() * p.n == pytest.approx(expected, rel=rtol, abs=1e-12)
 
 
 @pytest.mark.parametrize("momentum", [False, True])
@@ -104,9 +105,9 @@ def test_the_estimate_that_calls_for_a_look_is_near_the_gap(loss, momentum):
     without = ("shrinking",) if momentum else ("shrinking", "momentum")  # of all rows
     run = start(p, 1e-5, tuning=MOMENTUM_AT_ONCE, without=without)
     run.advance(Budget(10_000))
-    assert isinstance(run.sweeps, Momentum if momentum else PlainSweeps)
+    assert isinstance(run.sweeps, MomentumOne) == momentum
     found = certify(p, run.point())
-    assert 0.05 * run.estimates[-1] <= found.gap <= 3 * run.estimates[-1]
+    assert 0.05 * run.estimates.last <= found.gap <= 3 * run.estimates.last
     assert found.relative <= 1e-4
 
 
@@ -128,9 +129,9 @@ def test_x_is_in_its_domain_and_v_belongs_to_it(loss, weighted):
 
 def outside(p, by=1e-3):
     """A momentum state with x outside the domain in two rows, at v, without momentum."""
-    setup = Setup(p, DualTuning())
-    plain = PlainSweeps(setup, (), Start())
-    sweeps = Momentum(setup, (), plain.state, 0.1)
+    setup = SetupOne(p, ONE)
+    plain = PlainOne(setup, (), Start())
+    sweeps = plain.accelerated(())
     uv = np.asarray(sweeps.state.uv)
     uv[3, 1], uv[5, 1] = -by, 1 + by
     sweeps.refresh()
@@ -145,8 +146,8 @@ def test_x_outside_its_domain_is_clipped_and_w_moves_with_it():
     assert (a.min(), a.max()) == (0.0, 1.0)
     np.testing.assert_allclose(sweeps.w, setup.w(a), rtol=0, atol=1e-14)
     expected = -p.dual_from(setup.x(a), p.combine(setup.x(a)))
-    assert sweeps._value() == pytest.approx(expected, rel=1e-13)
-    sweeps._restart()
+    assert sweeps.value() == pytest.approx(expected, rel=1e-13)
+    sweeps.restart()
     assert np.array_equal(sweeps._x, a)
     np.testing.assert_allclose(sweeps.w, setup.w(a), rtol=0, atol=1e-14)
 
@@ -155,13 +156,13 @@ def test_a_row_outside_its_domain_does_not_rest_there():
     """At rest is exactly at a bound: outside, G points outward too, and the row would stay."""
     X = sp.csr_array(np.array([[1.0], [1.0], [-1.0]]))
     p = ERM(X, [1, 1, -1], "hinge", alpha=0.01)
-    setup = Setup(p, DualTuning())
-    sweeps = Momentum(setup, (), PlainSweeps(setup, (), Start(x=np.ones(3))).state, 0.5)
+    setup = SetupOne(p, ONE)
+    sweeps, pace = with_momentum(PlainOne(setup, (), Start(x=np.ones(3))), (), 0.5)
     np.asarray(sweeps.state.uv)[0, 1] = -1e-3  # w is large: margins above 1, G outward at 0
     sweeps.refresh()
-    keep, blocks = sweeps.schedule(np.array([0]), np.random.default_rng(0))
+    keep, blocks = pace.schedule(np.array([0]), np.random.default_rng(0))
     for _ in range(50):
-        sweeps.call(keep, kernel.Tally(), blocks)
+        sweeps.call(keep, blocks)
     assert abs(sweeps._x[0]) < 2e-4
 
 
@@ -171,16 +172,16 @@ def test_a_row_settles_only_if_the_dual_does_not_fall(margin_of_others, without)
     """Row 0: z goes to the bound 0, x = 0.005 is near. G = 1 would have it back, G = -24 not."""
     X = sp.csr_array(np.array([[10.0], [1.0], [-1.0]]))
     p = ERM(X, [1, 1, -1], "hinge", alpha=0.01)
-    setup = Setup(p, DualTuning())
-    sweeps = Momentum(setup, without, PlainSweeps(setup, (), Start()).state, 0.5)
-    sweeps.schedule(setup.all, np.random.default_rng(0))
+    setup = SetupOne(p, ONE)
+    sweeps, pace = with_momentum(PlainOne(setup, (), Start()), without, 0.5)
+    pace.schedule(setup.all, np.random.default_rng(0))
     uv, alpha = np.asarray(sweeps.state.uv), sweeps.state.root / sweeps.state.N
     s = sweeps.state.s * (1 - alpha) / (1 + alpha)  # as the step has it
     uv[0] = 0.505 / s, -0.2475  # x = v + s u/2 = 0.005, z = v - s u/2 = -0.5
     pq = np.asarray(sweeps.state.pq)
     pq[:, 0], pq[:, 1] = 0.0, margin_of_others / 10  # the margin of row 0 is what it is to be
     one = np.array([1])
-    sweeps.call(setup.all.copy(), kernel.Tally(), (one - 1, one, one, one))
+    sweeps.call(setup.all.copy(), (one - 1, one, one, one))
     settled = uv[0, 0] == 0.0 == uv[0, 1]
     assert settled == (margin_of_others > 0 and not without)
 
@@ -190,7 +191,7 @@ def test_an_exact_certificate_that_failed_computes_the_sums_anew():
     for without in ((), ("momentum",)):
         run = start(p, 1e-9, tuning=MOMENTUM_AT_ONCE, without=without)
         run.advance(Budget(4))
-        if isinstance(run.sweeps, Momentum):
+        if isinstance(run.sweeps, MomentumOne):
             np.asarray(run.sweeps.state.pq)[:] += 1e-3
         else:
             np.asarray(run.sweeps.state.w)[:] += 1e-3
@@ -254,8 +255,8 @@ def test_every_row_has_its_visits_spread_over_the_sweep(sizes):
 
 def test_rows_that_move_more_have_more_visits():
     p = problem("squared", alpha=1e-3, n=50, seed=19)
-    setup = Setup(p, DualTuning())
-    sweeps = Momentum(setup, (), PlainSweeps(setup, (), Start()).state, 0.1)
+    setup = SetupOne(p, ONE)
+    sweeps = PlainOne(setup, (), Start()).accelerated(())
     uv = np.asarray(sweeps.state.uv)
     uv[:, 1] = 1e-3 / np.sqrt(setup.L)
     uv[7, 1], uv[9, 1] = 0.1 / np.sqrt(setup.L[7]), 7e-3 / np.sqrt(setup.L[9])

@@ -1,6 +1,6 @@
-"""What both sweeps over blocks share: the problem as the kernel reads it, the start, values.
+"""K outputs: the problem as the kernel reads it, values.
 
-The state of a row is a block of K numbers, padded to a multiple of four: pi_i for a loss over
+The state a_i of a row is a block of K numbers, padded to a multiple of four: pi_i for a loss over
 classes, x_i/s_i for a sum over outputs (`_kernels/dual/many_outputs.pyx`).
 """
 
@@ -15,68 +15,27 @@ import numpy as np
 from ..._base.validation import Index, Mask, Matrix, Vector
 from ..._kernels.data import products_k
 from ..._kernels.dual import many_outputs as kernel
-from ..._kernels.dual.one_output_momentum import arrange
 from ..._kernels.losses import outputs
 from ...certify.certificate import Certificate, stated
+from ...certify.points import Point
 from ...data import Matrix as Data
 from ...data import Sparse, views
 from ...data.compact import Compact
 from ...data.products_k import padded, with_pads, zeros
 from ...losses.outputs import COLUMNS, SIMPLEX, SOFTMAX, Columns
 from ...problems.outputs import Outputs
-from .one_output_momentum import CLASSES
-from .one_output_setup import DualTuning
-
-#: What can be left out of the method, to see what it is worth.
-PARTS = ("newton", "one_by_one", "momentum", "visits", "shrinking", "settling")
-
-
-@dataclass(frozen=True)
-class BlockTuning(DualTuning):
-    """The constants of the lean sweeps, which have their provenance there, and these."""
-
-    #: softmax: Newton's method on a row ends with a change of pi below this
-    enough_root: float = 1e-3
-    #: momentum starts when more than so many plain sweeps seem to be left: it costs two of them
-    patience: float = 16.0
-    #: plain sweeps: r_i is at most this
-    most_visits: float = 16.0
-    #: ... and 1 in so many sweeps from the start: how far a row moves in the first one tells of the
-    #: start, not of what is slow (20 newsgroups, softmax, 1/n: a gap of 0.06 after the second sweep
-    #: with 1, 0.004 with 2)
-    even: int = 2
-    #: Crammer-Singer: rows at a vertex are dropped by so much of the bound on their slopes ...
-    drop: float = 0.05
-    #: ... once the estimated gap is at most this part of P
-    drop_from: float = 0.5
-    #: a plain sweep with even visits is cut into so many samples, each of which may end with a
-    #: look, ...
-    samples: int = 16
-    #: ... of at least so many multiply-adds: a sample costs 50 us of its own
-    sample: float = 2e6
-    #: bytes of W from which features are put in the order of their counts: the second cache
-    large: float = 2e6
-    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i
-    #: is at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09,
-    #: and 0.7 to 0.95 with q = 1
-    joint: float = 0.25
-    #: ... after this part of the sweep (q = 0.09: it left 0.3 of the gap after 1/16 of the second
-    #: sweep, 0.12 after 1/8, 0.05 after 1/4)
-    joint_from: float = 0.25
-    #: intercepts: c^2 over the mean of |a_i|^2
-    constant: float = 0.25
-    constant_floor: float = 0.0
-
-
-DEFAULTS = BlockTuning()
+from .tuning import TuningK
+from .visits import CLASSES, arranged
 
 
 @dataclass(eq=False)
-class Setup:
+class SetupK:
     """The problem as the kernel reads it."""
 
     problem: Outputs
-    tuning: BlockTuning
+    tuning: TuningK
+    #: mu-hat of the first sweep with momentum, if it does not follow from the rate
+    first_mu = None
 
     def __post_init__(self) -> None:
         p, t = self.problem, self.tuning
@@ -85,7 +44,7 @@ class Setup:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
-        #: whether looks take D from the W that plain sweeps keep (`blocks_look.py`)
+        #: whether looks take D from the W that plain sweeps keep (`look_k.py`)
         self.quick_looks = a == 0 and not p.intercept and self.kind != COLUMNS
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)
@@ -114,15 +73,22 @@ class Setup:
         with np.errstate(over="ignore"):
             self.q = step * (norms + self.constant * p.weights)
         p.check_constants(self.q)
+        #: how far rows move is measured in these units
+        self.lengths = np.sqrt(p.weights * (self.q + p.loss.gamma))
         self.alone = np.empty(0)
         if self.compact is not None and a == 0:
             self.alone = self.scale * p.weights * self.compact.squares
-        self.blocks = self._blocks(self.constant * step)
+        self.border = self.constant * step
+        self.blocks = self._blocks()
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
-        #: the unit of work: nonzeros, and one for each row
+        #: what a sweep goes by and what it finds
+        self.tally = kernel.Count()
+        #: the unit of work: nonzeros, and one for each row; multiply-adds of a sweep
         self.work = self.arrays[0].size + p.n_samples
+        self.madds = self.work * self.K
+        self.gather_from = t.gather_from
 
-    def _blocks(self, border: float) -> kernel.Blocks:
+    def _blocks(self) -> kernel.Blocks:
         p = self.problem
         margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
         none = np.empty((0, self.size))
@@ -138,7 +104,7 @@ class Setup:
             margin=margin,
             gamma=p.loss.gamma,
             scale=self.scale,
-            border=border,
+            border=self.border,
             threshold=self.threshold,
             factor=self.factor,
             enough=self.tuning.enough_root,
@@ -148,11 +114,11 @@ class Setup:
 
     # ---- rows side by side --------------------------------------------------------------------
 
-    def gather(self, keep: Index) -> None:
+    def gather(self, keep: Index, rng: np.random.Generator) -> Index:
         """Copy the rows that are left, if they are few of those that the sweeps read now."""
         p = self.problem
         if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
-            return
+            return keep
         whole: Data = p.samples
         if self.compact is not None:
             whole = Sparse(*self.arrays, self.features)
@@ -161,6 +127,7 @@ class Setup:
         indptr[keep + 1] = np.diff(each)
         self.working = (data, indices, np.cumsum(indptr, dtype=indptr.dtype))
         self._copied = keep.size
+        return keep
 
     def release(self) -> None:
         """Read the data itself again: there are rows that the copy lacks."""
@@ -173,23 +140,15 @@ class Setup:
 
         Visits are how far a row has moved, over the mean of that: a power of two, at most `most`.
         """
-        exponents = self._exponents(moved, self.problem.samples.lengths[keep], most)
-        counts = np.bincount(exponents, minlength=CLASSES)
-        each = 1 << np.arange(CLASSES)
-        total = int(counts @ each)
-        listed, room = np.empty((2, keep.size), dtype=np.intp)
-        begin, end, visits, last = np.empty((4, total), dtype=np.intp)
-        random = rng.integers(0, 1 << 32, size=total, dtype=np.uint32)
-        single = np.ones(CLASSES, dtype=np.intp)
-        arrange(keep, exponents, counts, single, random, listed, room, begin, end, visits, last)
-        return listed[begin], visits, last
-
-    @staticmethod
-    def _exponents(moved: Vector, lengths: Vector, most: float) -> Index:
+        lengths = self.problem.samples.lengths[keep]
         mean = float(moved @ lengths) / float(lengths.sum())
-        if most < 2 or not 0 < mean < math.inf:
-            return np.zeros(moved.size, dtype=np.intp)
-        return np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
+        exponents = np.zeros(moved.size, dtype=np.intp)
+        if most >= 2 and 0 < mean < math.inf:
+            exponents = np.log2(np.clip(moved / mean, 1.0, most)).astype(np.intp)
+        counts = np.bincount(exponents, minlength=CLASSES)
+        single = np.ones(CLASSES, dtype=np.intp)
+        listed, (begin, _, visits, last) = arranged(keep, exponents, counts, single, rng)
+        return listed[begin], visits, last
 
     # ---- points -------------------------------------------------------------------------------
 
@@ -226,6 +185,10 @@ class Setup:
         own = blocks[:, : p.K]
         return np.asarray(self.mass - self.s @ own if self.simplex else self.s @ p.signed(own))
 
+    def pull(self, blocks: Matrix, share: float = 1.0) -> Vector:
+        """By how much x pulls b from its proximal centre: (c^2/(sigma n)) sum_i x_i."""
+        return np.asarray(share * self.border * self.imbalance(blocks))
+
     @cached_property
     def mass(self) -> Vector:
         """The sum of the weights of each class."""
@@ -246,6 +209,11 @@ class Setup:
         if self.compact is not None:
             return self.compact.expand(rows, self.scale * p.signed(x))
         return np.array(rows[:, : p.K], order="C")
+
+    def primal(self, rows: Matrix, x: Matrix) -> Matrix:
+        """W of the problem, given x and the rows that are kept; a copy."""
+        v = self.expand(rows, x)
+        return self.problem.g.conjugate_gradient(v) if self.threshold > 0 else v
 
     def predictions(self, rows: Matrix, x: Matrix) -> Matrix:
         """X W of the rows that are kept, and of those that follow from x; not for L1."""
@@ -279,7 +247,29 @@ class Setup:
         P, D = p.primal_from(w, z), p.dual_from(x, v if self.b == 1 else v * self.b)
         return stated(w, x, best, z, P, D)
 
-    def resting(self, blocks: Matrix, z: Matrix, rows: Index, high: float) -> Mask:
+    def point(self, blocks: Matrix, W: Matrix | None, b: Vector) -> Point | Certificate:
+        """What is certified: x, b, and v if W is given; the certificate itself for a compact X."""
+        x = self.x(blocks)
+        if self.alone.size:
+            return self.certificate(x, b)
+        if W is None:
+            return Point(x=x, b=b)
+        v = self.expand(W, x)
+        return Point(x=x, v=v if self.threshold > 0 or self.b == 1 else v * self.b, b=b)
+
+    # ---- rows that rest -----------------------------------------------------------------------
+
+    def set_thresholds(self, gap: float, primal: float) -> None:
+        """How far above the others a vertex must be for its row to be dropped in the next sweep.
+
+        |W - W*|^2 <= 2 gap/sigma bounds by how much the slopes of a row differ from those at the
+        optimum: 2 sqrt(q_i n gap). A part of that does, since W - W* is along few of the a_i.
+        """
+        self.tally.open()
+        if gap <= self.tuning.drop_from * primal:
+            self.tally.high = self.tuning.drop * math.sqrt(gap * self.problem.n)
+
+    def resting(self, blocks: Matrix, z: Matrix, rows: Index) -> Mask:
         """Which of these rows are at a vertex by more than the threshold, as the kernel has it."""
         p = self.problem
         pi, A = blocks[rows, : p.K], z[rows] + 1.0
@@ -287,6 +277,7 @@ class Setup:
         at = np.arange(rows.size), pi.argmax(axis=1)
         own = A[at] - p.loss.gamma
         A[at] = -math.inf
+        high = self.tally.high
         bound = np.sqrt(self.q[rows]) * (high if math.isfinite(high) else 0.0)
         return np.asarray((pi[at] == 1.0) & (own - A.max(axis=1) > bound))
 
@@ -305,6 +296,10 @@ class Setup:
         if self.kind == SOFTMAX:
             return float(outputs.entropies(blocks, p.weights)) / p.n
         return p.conjugate_total(self.x(blocks)) / p.n
+
+    def dual(self, blocks: Matrix, W: Matrix) -> float:
+        """D, without what intercepts ask for."""
+        return -self.cost(blocks) - self.square_cost(self.square(W, blocks))
 
     def square(self, W: Matrix, blocks: Matrix, s: float = 0.0) -> float:
         """The sum of squares of A x times `scale`, after the threshold; W as kept.

@@ -1,4 +1,4 @@
-"""The sweeps over blocks from inside, and problems of one output side by side."""
+"""Dual sweeps of K outputs from inside, and problems of one output side by side."""
 
 import importlib.util
 import sys
@@ -20,17 +20,16 @@ from apcg.certify.points import Point, Start
 from apcg.data import views
 from apcg.estimators import APCGClassifier
 from apcg.methods.base import Budget, Target
-from apcg.methods.dual.many_outputs import BlockRun
-from apcg.methods.dual.many_outputs_momentum import Momentum
-from apcg.methods.dual.many_outputs_setup import DEFAULTS, Setup
-from apcg.methods.dual.many_outputs_start import start
+from apcg.methods.dual.method import begin
+from apcg.methods.dual.start_k import start
+from apcg.methods.dual.tuning import MANY
 from apcg.methods.plan.many_outputs import BlockAuto
 from apcg.methods.reductions import together
 
 
 def started(p, without=(), **changes):
-    setup = Setup(p, replace(DEFAULTS, **changes))
-    return BlockRun(setup, without, Start(), Target(1e-9, 1000), np.random.default_rng(0))
+    rng, tuning = np.random.default_rng(0), replace(MANY, **changes)
+    return begin(p, Start(), Target(1e-9, 1000), rng, without, tuning)
 
 
 def sweeps(run, count):
@@ -63,17 +62,17 @@ def test_sums_belong_to_the_blocks(loss, intercept, weighted, large):
     assert (run.setup.alone.size == p.n_samples) == (large == 0)
     for stage in range(2):
         setup, at = run.setup, run.sweeps
-        x = setup.x(at.blocks)
-        assert np.allclose(at.W, setup.rows(x), atol=1e-9 * np.abs(at.W).max())
+        x = setup.x(at.a)
+        assert np.allclose(at.w, setup.rows(x), atol=1e-9 * np.abs(at.w).max())
         v = p.v_of(x)
-        assert np.allclose(setup.expand(at.W, x), v, atol=1e-9 * np.abs(v).max())
+        assert np.allclose(setup.expand(at.w, x), v, atol=1e-9 * np.abs(v).max())
         assert p.dual_from(x, v) > -np.inf
         square = at.state.pq if stage else at.state.W
         s = at.state.s if stage else 0.0
-        assert setup.square(square, at.blocks, s) == pytest.approx(np.sum(v * v), rel=1e-9)
+        assert setup.square(square, at.a, s) == pytest.approx(np.sum(v * v), rel=1e-9)
         same(setup.certificate(x, at.b), certify(p, Point(x=x, b=at.b)))
         if stage == 0:
-            run.sweeps = Momentum(setup, (), at.state, 0.1)
+            run._accelerate(at, 0.1)
             sweeps(run, 12)
     assert run.sweeps.state.s < 1
 
@@ -108,7 +107,7 @@ def test_the_order_of_features_makes_no_difference(loss, penalty):
     p = ERM(p.samples.stored, p.y, p.loss, penalty, p.alpha)
     without = ("newton", "one_by_one")
     answers = [
-        solve(p, BlockAuto(without, replace(DEFAULTS, large=large)), tol=1e-9, random_state=0)
+        solve(p, BlockAuto(without, replace(MANY, large=large)), tol=1e-9, random_state=0)
         for large in (0.0, np.inf)
     ]
     assert all(r.converged and r.mu < 1 for r in answers)
@@ -134,7 +133,7 @@ def test_the_start_is_the_best_on_its_segment(loss, intercept):
 def test_visits_are_even_at_first():
     p = problem("softmax", n=300, d=400, alpha=1e-5, layout="csr")
     run = started(p)
-    highest = [sweeps(run, 1).sweeps.highest for _ in range(4)]
+    highest = [max(sweeps(run, 1)._parts[1]) for _ in range(4)]
     assert highest[:2] == [1, 1]
     assert max(highest[2:]) > 1
 
@@ -145,65 +144,65 @@ def test_a_sample_of_rows_tells_the_gap():
     run = sweeps(started(p, sample=1.0), 4)
     for _ in range(3):
         run._schedule()
-        begin, end, sampled = run._ends.pop()
-        before = certify(p, Point(x=run.setup.x(run.sweeps.blocks))).gap
-        rows = tuple(a[begin:end] for a in run._rows)
+        begin, end, sampled = run._left.pop()
+        before = certify(p, Point(x=run.setup.x(run.sweeps.a))).gap
+        rows = tuple(a[begin:end] for a in run._parts)
         assert sampled == begin == 0
         assert rows[0].size < 0.6 * p.n_samples
-        run.sweeps.call(rows, run.count)
-        told = run.sweeps.sample(run.count, rows[0].size / run._rows[0].size)
+        run.sweeps.call(run._listed, rows)
+        told = run.sweeps.sample(rows[0].size / run._listed.size)
         assert 0.4 * before < told < 2.5 * before
-        while run._ends:
-            begin, end, _ = run._ends.pop()
-            run.sweeps.call(tuple(a[begin:end] for a in run._rows), run.count)
+        while run._left:
+            begin, end, _ = run._left.pop()
+            run.sweeps.call(run._listed, tuple(a[begin:end] for a in run._parts))
 
 
 def test_a_run_ends_within_a_sweep_where_a_look_pays():
     p = problem("softmax", n=2000, d=100, alpha=1e-2, layout="csr")
     run = started(p, sample=1.0)
-    run.target = Target(1e-5, 1000)
+    run.estimates.tol = 1e-5
     run.advance(Budget(1000, False, None))
     assert run.report.estimate is None
-    assert run._ends  # the rest of the sweep, which a failed look goes on with
+    assert run._left  # the rest of the sweep, which a failed look goes on with
     assert certify(p, run.point().bare()).relative <= 1e-5
-    left = sum(end - begin for begin, end, _ in run._ends)
-    work = run.count.work
+    left = sum(end - begin for begin, end, _ in run._left)
+    work = run.setup.tally.work
     run._sweep(Budget(1000, False, None))
-    assert run.count.work - work <= left * (p.samples.lengths.max() + 1)
+    assert run.setup.tally.work - work <= left * (p.samples.lengths.max() + 1)
 
 
 def test_fewer_rows_than_samples_of_a_sweep():
     p = problem("softmax", n=5, d=4, K=3, layout="csr")
-    tuned = BlockAuto(("newton",), replace(DEFAULTS, sample=1.0))
+    tuned = BlockAuto(("newton",), replace(MANY, sample=1.0))
     assert solve(p, tuned, tol=1e-8, random_state=0).converged
 
 
 def test_rows_at_a_vertex_are_dropped_and_come_back():
     p = problem("crammer_singer", n=400, alpha=0.1)
     run = sweeps(started(p), 12)
-    assert run.keep.size < 0.5 * p.n_samples
+    assert run.rows.keep.size < 0.5 * p.n_samples
     whole = sweeps(started(p, ("shrinking",)), 12)
-    assert whole.keep.size == p.n_samples
-    assert run.count.work < whole.count.work
+    assert whole.rows.keep.size == p.n_samples
+    assert run.setup.tally.work < whole.setup.tally.work
     # at another W nothing of that holds: the rows that do not rest there are back
-    before = run.keep
+    before = run.rows.keep
     z = np.random.default_rng(0).standard_normal((p.n_samples, p.K))
-    run._bring_back(z)
-    back = np.setdiff1d(run.keep, before)
-    out = np.setdiff1d(np.arange(p.n_samples), run.keep)
-    top = run.sweeps.blocks[:, : p.K].argmax(axis=1)
+    run.rows.bring_back(run.sweeps.a, z)
+    back = np.setdiff1d(run.rows.keep, before)
+    out = np.setdiff1d(np.arange(p.n_samples), run.rows.keep)
+    top = run.sweeps.a[:, : p.K].argmax(axis=1)
     A = z + (np.arange(p.K) != p.y[:, None])
     rest = A.argmax(axis=1) == top
     assert back.size
     assert rest[out].all()
-    assert run.count.high == np.inf
+    assert run.setup.tally.high == np.inf
 
 
 @pytest.mark.parametrize("loss", ["crammer_singer", "smoothed"])
 def test_rows_dropped_too_soon_do_no_harm(loss):
     """With a threshold of zero every row at rest is dropped at once."""
     p = problem(loss, n=200, d=20, alpha=1e-3)
-    hasty = BlockAuto(("newton",), replace(DEFAULTS, drop=0.0, drop_from=np.inf))
+    hasty = BlockAuto(("newton",), replace(MANY, drop=0.0, drop_from=np.inf))
     r = solve(p, hasty, tol=1e-7, random_state=0, max_epochs=20000)
     assert r.converged, r.status
     exact = solve(p, BlockAuto(("shrinking", "newton")), tol=1e-7, random_state=0, max_epochs=20000)

@@ -1,0 +1,207 @@
+"""`lasso_path` and `enet_path`: many alphas at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from .._base.validation import Vector, is_sparse
+from ..certify.result import Solution
+from ..estimators.linear import Plan, start_at
+from ..problems.erm import ERM
+from . import _sklearn as private
+from ._sklearn import theirs
+from .answers import Answers
+
+#: The relative gap for the default tol.
+GAP = 1e-9
+#: The defaults of the installed version
+_DEFAULTS = private.defaults_of(theirs.enet_path)
+_COUNT, _ALPHAS = _DEFAULTS["n_alphas"], _DEFAULTS["alphas"]
+
+
+@private.validated_like(theirs.enet_path)
+def enet_path(
+    X: Any,
+    y: Any,
+    *,
+    l1_ratio: float = 0.5,
+    eps: float = 1e-3,
+    n_alphas: Any = _COUNT,
+    alphas: Any = _ALPHAS,
+    precompute: Any = "auto",
+    Xy: Any = None,
+    copy_X: bool = True,
+    coef_init: Any = None,
+    verbose: Any = False,
+    return_n_iter: bool = False,
+    positive: bool = False,
+    check_input: bool = True,
+    **params: Any,
+) -> tuple[Any, ...]:
+    """The elastic net for many alphas, as `sklearn.linear_model.enet_path`, each certified.
+
+    `precompute`, `Xy`, `copy_X`, `selection` and `verbose` have no influence on the answer. An
+    alpha of zero is left to scikit-learn's own function.
+
+    Parameters
+    ----------
+    X, y, ... : as in scikit-learn.
+
+    Returns
+    -------
+    alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
+    """
+    grid, count = _asked(n_alphas, alphas)
+    if grid is not None and not np.all(np.asarray(grid) > 0):
+        return tuple(
+            theirs.enet_path(
+                X, y, l1_ratio=l1_ratio, eps=eps, alphas=grid, precompute=precompute, Xy=Xy,
+                copy_X=copy_X, coef_init=coef_init, verbose=verbose, positive=positive,
+                return_n_iter=return_n_iter, check_input=check_input, **params,
+            )
+        )  # fmt: skip
+    told = _told(params)
+    if check_input:
+        X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+    if y.ndim > 1 and positive:
+        raise ValueError("positive=True is not allowed for multi-output (y.ndim != 1)")
+    if grid is None:
+        grid = private.alpha_grid(
+            X, y, Xy=Xy, l1_ratio=l1_ratio, eps=eps, n_alphas=count, positive=positive
+        )
+    elif len(grid) > 1:
+        grid = np.sort(grid)[::-1]
+    found = _solve(X, y, np.asarray(grid, dtype=np.float64), l1_ratio, positive, coef_init, told)
+    coefs = np.empty((*_shape(X, y), len(found)), dtype=X.dtype)
+    for k, r in enumerate(found):
+        coefs[..., k] = r.w.T
+    gaps = np.array([r.gap for r in found])
+    if return_n_iter:
+        return grid, coefs, gaps, [r.epochs for r in found]
+    return grid, coefs, gaps
+
+
+@private.validated_like(theirs.lasso_path)
+def lasso_path(
+    X: Any,
+    y: Any,
+    *,
+    eps: float = 1e-3,
+    n_alphas: Any = _COUNT,
+    alphas: Any = _ALPHAS,
+    precompute: Any = "auto",
+    Xy: Any = None,
+    copy_X: bool = True,
+    coef_init: Any = None,
+    verbose: Any = False,
+    return_n_iter: bool = False,
+    positive: bool = False,
+    **params: Any,
+) -> tuple[Any, ...]:
+    """The lasso for many alphas, as `sklearn.linear_model.lasso_path`: see `enet_path`.
+
+    Parameters
+    ----------
+    X, y, ... : as in scikit-learn.
+
+    Returns
+    -------
+    alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
+    """
+    found: tuple[Any, ...] = enet_path(
+        X, y, l1_ratio=1.0, eps=eps, n_alphas=n_alphas, alphas=alphas, precompute=precompute,
+        Xy=Xy, copy_X=copy_X, coef_init=coef_init, verbose=verbose, positive=positive,
+        return_n_iter=return_n_iter, **params,
+    )  # fmt: skip
+    return found
+
+
+def _asked(n_alphas: Any, alphas: Any) -> tuple[Any, int]:
+    """The alphas that were given, or None and how many to choose."""
+    count = 100
+    if _COUNT == "deprecated" and n_alphas != "deprecated":
+        warnings.warn(
+            "'n_alphas' was deprecated in 1.9 and will be removed in 1.11. 'alphas' now accepts "
+            "an integer value which removes the need to pass 'n_alphas'.",
+            FutureWarning,
+            stacklevel=4,
+        )
+        count = n_alphas
+    elif _COUNT != "deprecated":
+        count = n_alphas
+    if isinstance(alphas, str):  # "warn", the default
+        return None, count
+    if alphas is None:
+        if _ALPHAS is not None:
+            warnings.warn(
+                "'alphas=None' is deprecated and will be removed in 1.11, at which point the "
+                "default value will be set to 100. Set 'alphas=100' to silence this warning.",
+                FutureWarning,
+                stacklevel=4,
+            )
+        return None, count
+    return (None, int(alphas)) if isinstance(alphas, Integral) else (alphas, count)
+
+
+def _told(params: dict[str, Any]) -> dict[str, Any]:
+    """What scikit-learn's classes pass to a path besides its parameters."""
+    known = {"X_offset": None, "X_scale": None, "sample_weight": None, "tol": 1e-4,
+             "max_iter": 1000, "random_state": None, "selection": "cyclic",
+             "do_screening": True}  # fmt: skip
+    if set(params) - set(known):
+        raise ValueError("Unexpected parameters in params", params.keys())
+    told = known | params
+    if told["selection"] not in ("random", "cyclic"):
+        raise ValueError("selection should be either random or cyclic.")
+    return told
+
+
+def _shape(X: Any, y: Any) -> tuple[int, ...]:
+    """That of the coefficients for one alpha."""
+    return (X.shape[1],) if y.ndim == 1 else (y.shape[1], X.shape[1])
+
+
+def penalty_of(l1_ratio: float, K: int = 1) -> str:
+    """The penalty of these classes by its name."""
+    if l1_ratio == 0:
+        return "l2"
+    name = "l1" if l1_ratio == 1 else "elasticnet"
+    return name if K == 1 else {"l1": "group", "elasticnet": "group_elasticnet"}[name]
+
+
+def _solve(
+    X: Any, y: Any, grid: Vector, l1_ratio: float, positive: bool, coef: Any, told: dict[str, Any]
+) -> Sequence[Solution]:
+    """The answers for all alphas.
+
+    scikit-learn's classes give dense data centred and times the roots of the weights. Sparse data
+    comes as it is, with its means: then the intercept is ours.
+    """
+    weights, offset = (told["sample_weight"], told["X_offset"]) if is_sparse(X) else (None, None)
+    K = 1 if y.ndim == 1 else y.shape[1]
+    target = np.ascontiguousarray(y.ravel() if K == 1 else y, dtype=np.float64)
+    problem = ERM(
+        X, target, "squared", penalty_of(l1_ratio, K), 1.0, sample_weight=weights,
+        l1_ratio=l1_ratio, positive=positive, intercept=offset is not None and bool(np.any(offset)),
+    )  # fmt: skip
+    answers = Answers()
+    how = told["tol"], told["max_iter"], told["random_state"]
+    if grid.size > 1:
+        return answers.path(problem, grid, *how, GAP)
+    problem = problem.with_alpha(float(grid[0]))
+    start = None
+    if coef is not None and np.any(coef):
+        w = np.array(np.asarray(coef).T, dtype=np.float64, order="C").reshape(
+            (problem.d,) if K == 1 else (problem.d, K)
+        )
+        b = problem.best_intercept(problem.samples.times(w)) if problem.intercept else 0.0
+        start = start_at(problem, w, b)
+    plan = Plan([problem], ["path"], lambda found: {})
+    return answers.solve(plan, *how, [start], gap=GAP)

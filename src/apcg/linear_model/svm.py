@@ -1,0 +1,217 @@
+"""`LinearSVC`, `LinearSVR`, and the problem of LIBLINEAR, whose intercept has a penalty.
+
+    minimize  (1/2)|w|^2 + (1/2) v^2 + C sum_i s_i phi(y_i, a_i' w + v intercept_scaling)
+
+which is that of `apcg.ERM` with one more feature, the constant `intercept_scaling`, and
+alpha = 1/(C sum_i s_i); with L1 |w|_1 + |v| takes the place of the squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import LabelEncoder
+
+from .. import losses
+from .._base.validation import Index, Vector, is_sparse
+from ..estimators.linear import Plan
+from ..problems.erm import ERM
+from . import _sklearn as private
+from ._sklearn import theirs
+from .answers import Answers, Certified
+
+#: Names of losses: scikit-learn's, ours
+LOSSES = {"logistic_regression": "logistic", "hinge": "hinge", "squared_hinge": "squared_hinge"}
+
+
+class LinearSVC(Certified, theirs.LinearSVC):
+    """scikit-learn's `LinearSVC` by the solvers of apcg, to a certified gap.
+
+    The problem is LIBLINEAR's: the intercept is penalised as one more coefficient. For an intercept
+    without penalty take `apcg.APCGClassifier`. `dual` has no influence on the answer.
+
+    Parameters and attributes are those of `sklearn.svm.LinearSVC`, and
+
+    duality_gap_ : float, or array of shape (n_classes,)
+        How far the objective, over C sum_i s_i, may be from the optimum.
+    status_, trace_ : as in `apcg.APCGClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from apcg.linear_model import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC().fit(X, y)
+    >>> [s.code for s in model.status_]
+    ['converged', 'converged', 'converged']
+    """
+
+    @private.validated_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Train, as `sklearn.svm.LinearSVC.fit` does."""
+        answers = Answers("liblinear")
+        solver = partial(fit_liblinear, answers)
+        private.rebound(theirs.LinearSVC.fit, _fit_liblinear=solver)(self, X, y, sample_weight)
+        answers.keep(self)
+        return self
+
+
+class LinearSVR(Certified, theirs.LinearSVR):
+    """scikit-learn's `LinearSVR` by the solvers of apcg, to a certified gap.
+
+    The problem is LIBLINEAR's: the intercept is penalised as one more coefficient. For an intercept
+    without penalty take `apcg.APCGRegressor`. `dual` has no influence on the answer. With
+    loss="squared_epsilon_insensitive" and epsilon > 0 scikit-learn's solver is called.
+
+    Parameters and attributes are those of `sklearn.svm.LinearSVR`, and
+
+    duality_gap_ : float
+        How far the objective, over C sum_i s_i, may be from the optimum.
+    status_, trace_ : as in `apcg.APCGRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg.linear_model import LinearSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> LinearSVR(epsilon=1.0).fit(X, y).status_.code
+    'converged'
+    """
+
+    @private.validated_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+        """Train, as `sklearn.svm.LinearSVR.fit` does."""
+        answers = Answers("liblinear")
+        solver = partial(fit_liblinear, answers)
+        private.rebound(theirs.LinearSVR.fit, _fit_liblinear=solver)(self, X, y, sample_weight)
+        answers.keep(self)
+        return self
+
+
+def fit_liblinear(
+    answers: Answers,
+    X: Any,
+    y: Any,
+    C: float,
+    fit_intercept: bool,
+    intercept_scaling: float,
+    class_weight: Any,
+    penalty: str,
+    dual: bool,
+    verbose: int,
+    max_iter: int,
+    tol: float,
+    random_state: Any = None,
+    multi_class: str = "ovr",
+    loss: str = "logistic_regression",
+    epsilon: float = 0.1,
+    sample_weight: Any = None,
+) -> tuple[Any, Any, Any]:
+    """scikit-learn's `_fit_liblinear`: coefficients, intercepts, and passes of each problem."""
+    private.liblinear_solver(multi_class, penalty, loss, dual)
+    regression = loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+    squared = loss == "squared_epsilon_insensitive"
+    if regression and (epsilon < 0 or (squared and epsilon != 0)):
+        answers.not_ours("a loss that apcg does not have yet")
+        return tuple(
+            private.their_liblinear(
+                X, y, C, fit_intercept, intercept_scaling, class_weight, penalty, dual, verbose,
+                max_iter, tol, random_state, multi_class, loss, epsilon, sample_weight,
+            )
+        )  # fmt: skip
+    weights, total = private.sample_weights(sample_weight, X)
+    samples = _with_constant(X, intercept_scaling) if fit_intercept else X
+    if regression:
+        kind = "squared" if squared else losses.EpsilonInsensitive(epsilon)
+        alpha = 1 / ((2 if squared else 1) * C * total)
+        problem = ERM(samples, y, kind, "l2", alpha, sample_weight=weights)
+        plan = Plan([problem], ["regression"], _attributes)
+    else:
+        target = Target.of(y, class_weight, weights)
+        joint = multi_class == "crammer_singer"
+        plan = _joint(samples, target, C) if joint else _apart(samples, target, loss, penalty, C)
+    found = answers.solve(plan, tol, max_iter, random_state)
+    coef = np.vstack([np.atleast_2d(r.w.T) for r in found])
+    passes = np.array([max(1, r.epochs) if max_iter else 0 for r in found], dtype=np.int32)
+    if not fit_intercept:
+        return coef, 0.0, passes
+    return np.ascontiguousarray(coef[:, :-1]), intercept_scaling * coef[:, -1], passes
+
+
+def _with_constant(X: Any, value: float) -> Any:
+    """X with one more column that has this value everywhere."""
+    if is_sparse(X):
+        constant = sp.csr_matrix(np.full((X.shape[0], 1), value, dtype=X.dtype))
+        return sp.hstack([X, constant], format="csr")
+    return np.column_stack([X, np.full(X.shape[0], value, dtype=X.dtype)])
+
+
+@dataclass(frozen=True)
+class Target:
+    """The class of each sample, by number, and the weights of samples and of classes, if any."""
+
+    codes: Index
+    K: int
+    samples: Vector | None
+    classes: Vector | None
+
+    @classmethod
+    def of(cls, y: Any, class_weight: Any, weights: Vector | None) -> Target:
+        """From what LinearSVC was given."""
+        encoder = LabelEncoder()
+        codes = encoder.fit_transform(y)
+        classes = encoder.classes_
+        if len(classes) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {classes[0]!r}"
+            )
+        each = None
+        if class_weight is not None:
+            each = private.class_weights(class_weight, classes, y, weights)
+        return cls(codes, len(classes), weights, each)
+
+    def weights(self, of: Sequence[int]) -> tuple[Vector | None, float]:
+        """The weights of the samples, times those of some classes; and the sum."""
+        if self.classes is None:
+            found = self.samples
+        else:
+            each = np.where(np.isin(np.arange(self.K), of), self.classes, 1.0)[self.codes]
+            found = each if self.samples is None else each * self.samples
+        return found, float(self.codes.size if found is None else found.sum())
+
+
+def _joint(X: Any, target: Target, C: float) -> Plan:
+    """The loss of Crammer and Singer: one problem over all classes."""
+    weights, total = target.weights(range(target.K))
+    loss = losses.MulticlassHinge(0.0, target.K)
+    problem = ERM(X, target.codes, loss, "l2", 1 / (C * total), sample_weight=weights)
+    return Plan([problem], ["all classes"], _attributes)
+
+
+def _apart(X: Any, target: Target, loss: str, penalty: str, C: float) -> Plan:
+    """One problem for two classes, else one against the rest for each.
+
+    The weight of a class is that of its own samples in its own problem: LIBLINEAR gives the rest
+    the weight 1.
+    """
+    positive = [1] if target.K == 2 else range(target.K)
+    problems: list[ERM] = []
+    for k in positive:
+        weights, total = target.weights([0, 1] if target.K == 2 else [k])
+        y, alpha = np.where(target.codes == k, 1.0, -1.0), 1 / (C * total)
+        if problems:
+            problems.append(problems[0].with_labels(y, weights).with_alpha(alpha))
+        else:
+            problems.append(ERM(X, y, LOSSES[loss], penalty, alpha, sample_weight=weights))
+    names = [f"class {k}" for k in positive]
+    return Plan(problems, names, _attributes, alike=target.classes is None)
+
+
+def _attributes(answers: Sequence[Any]) -> dict[str, Any]:
+    return {"coef_": np.vstack([np.atleast_2d(r.w.T) for r in answers])}

@@ -1,0 +1,281 @@
+"""K outputs: the state of the kernel in plain sweeps and in sweeps with momentum.
+
+A row has a block of K dual numbers. A plain sweep steps on each row r_i times: most on rows that
+moved most in the last sweep. Each step is an ascent, whatever the order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._base.validation import Index, Matrix, Vector
+from ..._kernels.dual import many_outputs as plain
+from ..._kernels.dual import many_outputs_momentum as kernel
+from ...certify.points import Certificate, Point, Start
+from ...data.products_k import with_pads
+from ...losses.outputs import LOGISTIC, SOFTMAX
+from .look_k import Look, error_bound
+from .setup_k import SetupK
+from .start_k import start
+
+#: Below this, u and p are noise that only makes subnormal numbers.
+_DUST = 1e-100
+#: A bound on rounding errors that is below this, relative to P, changes nothing.
+_ROUNDING = 1e-15
+_NO_ROWS = np.zeros((1, 1))
+
+
+class PlainK:
+    """Sweeps without momentum: the blocks, W and b."""
+
+    #: how far looks are apart, in sweeps
+    pause = 0.0
+    #: mu-hat: there is no momentum
+    mu = 1.0
+
+    def __init__(self, setup: SetupK, without: tuple[str, ...], at: Start) -> None:
+        self.setup = setup
+        self._most = 1.0 if "visits" in without else setup.tuning.most_visits
+        self.factor = setup.tuning.calm
+        self._highest = 1
+        #: sweeps to come in which all rows are visited once
+        self._even = setup.tuning.even if at.is_cold else 1
+        x, b, W = start(setup, at)
+        theta = np.empty((1, 1))
+        if setup.kind == SOFTMAX:
+            theta = np.maximum(x, 1e-150)
+            np.log(theta, out=theta)
+        elif setup.kind == LOGISTIC:
+            theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
+        intercepts = np.zeros(setup.size)
+        intercepts[: setup.K] = b
+        moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
+        self.state = plain.PlainState(x, theta, W, intercepts, moved, part, room)
+        #: steps since W was computed, and its sum of squares then
+        self.steps, self.first = 0, setup.square_of(W)
+        #: what a step of all rows is expected to leave of the gap; 1: none is made
+        q = float(np.mean(setup.q)) if setup.quick_looks and setup.kind == SOFTMAX else math.inf
+        self.joint = q / (1 + q) if q <= setup.tuning.joint else 1.0
+
+    @property
+    def a(self) -> Matrix:
+        """The blocks, in their domain."""
+        return np.asarray(self.state.x)
+
+    @property
+    def w(self) -> Matrix:
+        """A x times the scale, as kept."""
+        return np.asarray(self.state.W)
+
+    @property
+    def b(self) -> Vector:
+        """The intercepts."""
+        return np.array(self.state.b)[: self.setup.K]
+
+    def accelerated(self, without: tuple[str, ...]) -> MomentumK:
+        """The state with momentum that goes on from here."""
+        return MomentumK(self, without)
+
+    def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
+        """The rows in the order of the sweep, and their visits."""
+        moved = np.asarray(self.state.moved)
+        far = (np.sqrt(moved) * self.setup.lengths)[keep]
+        most = 1.0 if self._even else self._most
+        self._even = max(self._even - 1, 0)
+        order, visits, _ = self.setup.sweep(keep, far, most, rng)
+        moved[keep] = 0.0
+        self._highest = int(visits.max())
+        return order, (order, visits)
+
+    def call(self, listed: Index, rows: tuple[Index, ...]) -> None:
+        """Steps on these rows."""
+        order, visits = rows
+        bounds = np.empty((order.size, 2), dtype=np.intp)
+        setup = self.setup
+        plain.plain_sweep(
+            *setup.working, setup.blocks, self.state, setup.tally, order, visits, bounds
+        )
+        self.steps += order.size
+
+    def estimate(self) -> float:
+        """The gap: the sum of the parts of the rows, each when it was seen last."""
+        return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
+
+    def samples(self, size: int, madds: float) -> int:
+        """Into how many samples of its rows a sweep is cut, each of which tells the gap.
+
+        Rows with r visits are once in each r-th of a sweep, so that such a part is a fair sample.
+        """
+        t = self.setup.tuning
+        samples = min(t.samples, size) if self._highest == 1 else self._highest
+        return 1 if madds < samples * t.sample else samples
+
+    def sample(self, share: float) -> float:
+        """An estimate of the gap from a part of a sweep: a sum over its rows, scaled up.
+
+        One standard deviation is added. A row with r visits counts 1/r each time. Rows are measured
+        before their step: the first ones of a sweep speak for all, later the estimate is too high.
+        """
+        total = self.setup.tally.est + math.sqrt(self.setup.tally.square)
+        self.setup.tally.begin()
+        return total / (share * self.setup.problem.n)
+
+    def after(self) -> None:
+        """After a sweep: the centre of the intercepts moves."""
+        if self.setup.constant:
+            np.asarray(self.state.b)[: self.setup.K] += self.setup.pull(self.a)
+
+    def refresh(self) -> None:
+        """Compute W anew from the blocks."""
+        np.asarray(self.state.W)[:] = self.setup.rows(self.setup.x(self.a))
+        self.steps = 0
+
+    def look(self) -> Look:
+        """The values at the blocks and W as kept; for L2 without intercepts."""
+        error = error_bound(self.setup, self.steps, self.first)
+        return Look.at(self.setup, self.a, self.w, error)
+
+    def point(self, first: bool, wanted: float | None = None) -> Point | Certificate:
+        """x and what goes with it; without v where the `first` look is likely to end the run.
+
+        That takes a certificate from x alone, and two of them would be one too many. Where W as
+        kept gives the certificate, it is that; within a sweep, if its gap is above what is
+        `wanted`, of a better x by a step of all rows.
+        """
+        if not self.setup.quick_looks:
+            return self.setup.point(self.a, None if first else self.w, self.b)
+        look = self.look()
+        if not look.charge <= _ROUNDING * abs(look.primal):
+            return self.setup.certificate(look.x, self.b)
+        gap = look.primal - look.dual
+        if wanted is not None and self.joint < 1 and gap > wanted * abs(look.primal):
+            look.step()
+            self.joint = min((look.primal - look.dual) / gap, 1.0)
+        return look.certificate()
+
+
+class MomentumK:
+    """Sweeps with momentum: u, v, p, q."""
+
+    def __init__(self, plain: PlainK, without: tuple[str, ...]) -> None:
+        setup, state = plain.setup, plain.state
+        self.setup = setup
+        x, size = np.array(state.x), setup.size
+        pq = np.zeros((setup.features, 2 * size))
+        pq[:, size:] = state.W
+        self.state = kernel.MomentumState(
+            np.zeros_like(x),
+            x,
+            x.copy() if setup.kind == SOFTMAX else _NO_ROWS,
+            np.array(state.theta) if setup.kind in (SOFTMAX, LOGISTIC) else _NO_ROWS,
+            pq,
+            np.zeros(size),
+            np.array(state.b),
+            np.zeros((7, size)),
+            settle=-1.0 if "settling" in without else setup.tuning.settle,
+        )
+        self._now, self._last = x.copy(), np.zeros_like(x)
+        self._moved = np.zeros(setup.problem.n_samples)
+
+    # ---- the point ------------------------------------------------------------------------------
+
+    @property
+    def a(self) -> Matrix:
+        """The blocks after the last sweep, in their domain."""
+        return self._now
+
+    @property
+    def w(self) -> Matrix:
+        """A x times the scale."""
+        size, half = self.setup.size, 0.5 * self.state.s
+        pq = np.asarray(self.state.pq)
+        return np.asarray(pq[:, size:] + half * pq[:, :size])
+
+    @property
+    def b(self) -> Vector:
+        """The intercepts."""
+        b = np.asarray(self.state.qb) + 0.5 * self.state.s * np.asarray(self.state.pb)
+        return np.asarray(b[: self.setup.K])
+
+    def point(self, first: bool, wanted: float | None = None) -> Point | Certificate:
+        """x and what goes with it; without v where the `first` look is likely to end the run."""
+        return self.setup.point(self.a, None if first else self.w, self.b)
+
+    # ---- a sweep --------------------------------------------------------------------------------
+
+    def schedule(
+        self, keep: Index, most: float, rng: np.random.Generator
+    ) -> tuple[Index, tuple[Index, ...], int, int]:
+        """The rows in order, these with their visits and the last of each, steps, most visits."""
+        moved = (self._moved * self.setup.lengths)[keep]
+        order, visits, last = self.setup.sweep(keep, moved, most, rng)
+        return order, (order, visits, last), order.size, int(visits.max())
+
+    def set_pace(self, steps: int, root: float) -> None:
+        """The steps of a sweep, and sqrt(mu-hat)."""
+        self.state.N, self.state.root = steps, root
+
+    def call(self, listed: Index, rows: tuple[Index, ...]) -> None:
+        """Steps on these rows."""
+        order, visits, last = rows
+        bounds = np.empty((order.size, 2), dtype=np.intp)
+        setup = self.setup
+        kernel.momentum_sweep(
+            *setup.working, setup.blocks, self.state, setup.tally, order, visits, last, bounds
+        )
+
+    def estimate(self) -> float:
+        """The gap: the sum of the parts of the rows at the last visit of each."""
+        return self.setup.tally.est / self.setup.problem.n
+
+    def samples(self, size: int, madds: float) -> int:
+        """A sweep is one sample."""
+        return 1
+
+    def come_inside(self, fold_at: float) -> None:
+        """After a sweep: x comes into its domain; before, s = 1 again if it is below `fold_at`."""
+        s, setup = self.state.s, self.setup
+        if s < fold_at:
+            for array in (np.asarray(self.state.u), np.asarray(self.state.pq)[:, : setup.size]):
+                array *= s
+                array[np.abs(array) < _DUST] = 0.0
+            np.asarray(self.state.pb)[:] *= s
+            self.state.s = 1.0
+        last, self._now = self._now, self._last
+        self._last = last
+        kernel.take_inside(*setup.arrays, setup.blocks, self.state, last, self._now, self._moved)
+
+    def value(self) -> float:
+        """-D"""
+        setup = self.setup
+        square = setup.square(self.state.pq, self._now, self.state.s)
+        return setup.cost(self._now) + setup.square_cost(square)
+
+    def move_b(self, change: Vector) -> None:
+        """Move the intercepts."""
+        np.asarray(self.state.qb)[: self.setup.K] += change
+
+    def restart(self) -> None:
+        """Forget the momentum: v = x, u = 0."""
+        W, b, size = self.w, self.b, self.setup.size
+        u, v, pq = (np.asarray(a) for a in (self.state.u, self.state.v, self.state.pq))
+        u[:] = 0.0
+        v[:] = self._now
+        pq[:, :size] = 0.0
+        pq[:, size:] = W
+        np.asarray(self.state.qb)[: self.setup.K], np.asarray(self.state.pb)[:] = b, 0.0
+        self.state.s = 1.0
+
+    def refresh(self) -> None:
+        """Compute p and q anew from u and v."""
+        setup, p = self.setup, self.setup.problem
+        pq, size = np.asarray(self.state.pq), self.setup.size
+        sign = -1.0 if setup.simplex else 1.0
+        s = sign * p.weights[:, None]
+        for k, part in enumerate((self.state.u, self.state.v)):
+            x = s * np.asarray(part)[:, : p.K]
+            if k == 1 and setup.simplex:  # x = s (e - v)
+                x[np.arange(p.n_samples), p.y] += p.weights
+            pq[:, k * size : (k + 1) * size] = with_pads(setup.rows(x), size)
