@@ -1,27 +1,37 @@
-# make demo and make test need Python 3.11+, a C compiler and a package index; the rest they install.
+# Needs Python 3.11 or newer with venv and headers, and a C compiler (Debian, Ubuntu: python3-venv,
+# python3-dev, build-essential), and a package index. The rest is installed into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.ready-demo
 export PATH := $(BIN):$(PATH)
-SOURCES := $(wildcard src/apcg/meson.build src/apcg/_kernels/* src/apcg/_kernels/*/*)
 
-.PHONY: demo test lint docs bench race asan mutants clean
-.DEFAULT_GOAL := test
+.PHONY: help demo test test-all test-oldest lint docs bench race asan mutants clean
+.DEFAULT_GOAL := help
 
-demo: $(READY)  ## apcg train and apcg compare: certificates, tables, plots in out/
+help:  ## these lines
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(or $(wildcard $(READY)),$(DEMO_READY))  ## train and compare: certificates, tables, pictures in out/; 10 s, the first time two minutes or more
 	$(BIN)/python examples/demo.py --out out
 
-test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest
+test: $(READY)  ## the quick tests, of every module: about 4 minutes on one core, 2 on two
+	$(BIN)/python -m pytest -m "not slow" --hypothesis-profile=quick
+
+test-all: test  ## all tests: the quick ones, then the slow ones, and those of properties with more examples
+	$(BIN)/python -m pytest -m "slow or hypothesis"
+
+test-oldest:  ## all tests with the oldest versions of what apcg needs, in .venv-oldest
+	$(PYTHON) tools/oldest.py
 
 lint: $(READY)  ## check style and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 
 docs: $(READY)  ## build the documentation in site/, without warnings
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(READY)  ## measure, in short: out/bench.md and plots; needs valgrind for instruction counts
 	-$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[peers]'  # or without
@@ -38,14 +48,14 @@ asan: $(READY)  ## the kernels with address and undefined-behaviour sanitizers; 
 mutants: $(READY)  ## break the checks one at a time: does a test notice? Writes docs/mutants.md
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/mutants.py
 
-clean:
+clean:  ## remove .venv, build, out and site
 	rm -rf $(VENV) build out site
 
-# An editable install: Python files are used as they are, kernels are rebuilt when imported.
-$(READY): pyproject.toml meson.build $(SOURCES)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "apcg needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet "meson-python>=0.17" "meson>=1.4" ninja "cython>=3.1"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
-	touch $(READY)
+# A change of a kernel needs no pip: an editable install rebuilds it when it is imported.
+$(READY): pyproject.toml meson.build
+	@$(PYTHON) tools/prepare.py dev
+	@touch $(READY)
+
+$(DEMO_READY): pyproject.toml meson.build
+	@$(PYTHON) tools/prepare.py plot
+	@touch $(DEMO_READY)

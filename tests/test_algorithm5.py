@@ -48,6 +48,7 @@ def compare(method, iterates, indices, w_of):
         np.testing.assert_allclose(w_of(method), w, rtol=1e-9, atol=1e-9 * np.abs(w).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("alpha", [1e-1, 1e-4])
 def test_the_kernel_is_algorithm_5(loss, alpha):
@@ -62,6 +63,7 @@ def test_the_kernel_is_algorithm_5(loss, alpha):
     compare(method, algorithm_5(p, x0, p.mu, indices), indices, w_of)
 
 
+@pytest.mark.slow(but=4)
 @every_loss
 @weighted
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])

@@ -67,6 +67,7 @@ def not_much_worse(p, factor=1.25, slack=3):
         assert solve(p, max_epochs=10 * BUDGET, random_state=0).gap <= 1.1 * best.gap
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("alpha", [1e-2, 1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic", "squared_hinge"])

@@ -103,6 +103,7 @@ def check_steps(problem, mu, steps=STEPS):
     np.testing.assert_array_equal(again[2][rows], pq[rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.0, 1e-4, 1.0])
 def test_steps_of_least_squares(A, mu):
     check_steps(least_squares(A), mu)
@@ -117,6 +118,7 @@ def test_steps_of_logistic_regression(A):
     check_steps(logistic(A), 1e-4)
 
 
+@pytest.mark.slow
 def test_steps_of_a_quadratic_given_by_its_matrix():
     check_steps(tridiagonal(), 0.0)
 

@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matrices import compressed, matrices
+from quick import examples
 
 from apcg import ERM, functions, solve
 from apcg._kernels.data import matrix
@@ -17,7 +18,7 @@ from apcg.data.sparse import index_type
 
 
 @given(matrices(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_nothing_that_was_given_is_changed(pair, by_columns):
     given, _ = pair
     before = pickle.dumps(given)
@@ -27,7 +28,7 @@ def test_nothing_that_was_given_is_changed(pair, by_columns):
 
 
 @given(matrices(), st.sampled_from([np.nan, np.inf, -np.inf]), st.booleans(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_place_of_an_entry_that_is_not_finite(pair, value, by_columns, data):
     given, M = pair
     i, j = data.draw(st.integers(0, M.shape[0] - 1)), data.draw(st.integers(0, M.shape[1] - 1))

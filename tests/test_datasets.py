@@ -288,3 +288,46 @@ def test_built_in_data(name):
     assert data.source == data.name == str(data) == name
     assert data.y.shape == (data.shape[0],)
     assert name in datasets.names()
+    (listed,) = [entry for entry in datasets.catalogue() if entry["name"] == name]
+    assert (listed["n"], listed["d"]) == data.shape
+    assert (listed["labels"] == "2 classes") == (np.unique(data.y).size == 2)
+
+
+def test_the_catalogue_says_where_data_would_be_from(monkeypatch, tmp_path):
+    def source(name):
+        return {entry["name"]: entry["source"] for entry in datasets.catalogue()}[name]
+
+    assert [entry["name"] for entry in datasets.catalogue()] == datasets.names()
+    assert source("rcv1") == source("a9a") == "the network"
+    monkeypatch.setenv("APCG_DATA_DIR", str(tmp_path))
+    (tmp_path / "rcv1_subsets.binary").touch()
+    assert source("rcv1") == f"{tmp_path / 'rcv1_subsets.binary'} (a stand-in)"
+    (tmp_path / "rcv1_train.binary").touch()
+    assert source("rcv1") == str(tmp_path / "rcv1_train.binary")
+    downloads = cache.folder() / "downloads"
+    downloads.mkdir(parents=True)
+    (downloads / "a9a.sha256").touch()
+    assert source("a9a") == "downloaded before"
+
+
+def test_without_a_network_the_reason_is_a_sentence(monkeypatch):
+    import pooch
+    import requests
+
+    answer = requests.Response()
+    answer.status_code, answer.reason = 404, "Not Found"
+    host = "www.csie.ntu.edu.tw"
+    for error, why in (
+        (requests.ConnectionError("HTTPSConnectionPool(<object>)"), f"no connection to {host}"),
+        (requests.ConnectTimeout("HTTPSConnectionPool(<object>)"), f"{host} does not answer"),
+        (requests.HTTPError(response=answer), f"{host} says 404 Not Found"),
+        (requests.TooManyRedirects(), "TooManyRedirects"),
+    ):
+
+        def fail(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr(pooch, "retrieve", fail)
+        with pytest.raises(DataError, match=f"{why}. Put the file in a folder") as caught:
+            datasets.load("a9a")
+        assert "Pool" not in str(caught.value)

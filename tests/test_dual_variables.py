@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from erm_problems import LOSSES, OWN, data
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, losses
 
@@ -67,6 +68,7 @@ def test_clip_leaves_what_is_inside_as_it_is(loss):
 # ---- room -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=6)
 @every
 @given(x=numbers, s=weights)
 def test_room_stays_in_the_domain_and_off_the_kink(loss, x, s):
@@ -227,7 +229,7 @@ def test_dual_points_that_are_a_little_outside(loss):
     assert p.dual(outside) == -math.inf
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(s=st.floats(1e-3, 1e3), bound=st.floats(1e-3, 1e3))
 def test_a_weight_times_a_bound_is_feasible(s, bound):
     assume(s != 1)

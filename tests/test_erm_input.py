@@ -251,6 +251,7 @@ def test_one_regression_sample():
     np.testing.assert_allclose(r.w, w, rtol=1e-5)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("method", ["apcg", "sdca"])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic"])
 @pytest.mark.parametrize("weighted", [False, True])

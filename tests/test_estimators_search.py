@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import text_like
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -38,6 +39,7 @@ def cases():
     yield "text", X, y, np.logspace(-1, -5, 15)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
 @pytest.mark.parametrize(
     ("name", "X", "y", "alphas"), list(cases()), ids=lambda v: v if isinstance(v, str) else ""
@@ -138,7 +140,8 @@ def value(model, X, y, s):
     return s @ losses.by_name(model.loss).value(z, labels) / s.sum() + model.alpha * g
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@examples(150)
 @given(fits())
 def test_any_fit_is_certified_whatever_the_order_of_rows(case):
     model, X, layout, y, s, order = case
@@ -176,6 +179,7 @@ def test_sparse_regression_agrees_with_scikit_learn(penalty, shape):
     assert ours.n_iter_path_.shape == ours.scores_.shape
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("name", ["breast_cancer", "diabetes"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_it_chooses_the_C_of_LogisticRegressionCV(name, intercept):

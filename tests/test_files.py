@@ -111,6 +111,7 @@ def test_plots_never_take_the_place_of_the_data(folder, capsys):
     assert (folder / "data").read_text() == LINES
 
 
+@pytest.mark.slow
 def test_reports_never_take_the_place_of_the_data(folder, capsys, monkeypatch):
     entry = datasets.registry.Entry("rcv1_train.binary.bz2", 4, 2)
     monkeypatch.setitem(datasets.registry.ENTRIES, "rcv1", entry)
@@ -142,12 +143,14 @@ def test_a_fifo_gets_the_bytes_and_stays(folder):
     np.testing.assert_array_equal(LinearModel.load("m.npz").w, w)
 
 
+@pytest.mark.slow
 def test_a_model_can_go_down_a_pipe():
     command = f"{sys.executable} -m apcg train data --model /dev/fd/3 3>&1 >/dev/null | cat > m.npz"
     subprocess.run(command, shell=True, check=True, timeout=300)
     assert LinearModel.load("m.npz").n_features == 2
 
 
+@pytest.mark.slow
 def test_standard_output_that_goes_to_a_file_is_not_replaced(folder):
     with (folder / "all").open("wb") as file:
         inode = os.fstat(file.fileno()).st_ino

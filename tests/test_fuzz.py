@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, datasets, losses, penalties, solve
 from apcg.datasets import DataError, cache, libsvm
@@ -35,8 +36,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 
 
 def fuzz(count):
-    return settings(max_examples=count * MORE, deadline=None, derandomize=MORE == 1,
-                    suppress_health_check=QUIET, database=None)  # fmt: skip
+    return examples(count * MORE, derandomize=MORE == 1, suppress_health_check=QUIET, database=None)
 
 
 # ---- problems -----------------------------------------------------------------------------------
@@ -264,6 +264,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @fuzz(60)
 @given(st.sampled_from(["format", "source", "facts", "arrays", "data", "zero_based", None]), JSON)
 def test_a_cache_header_of_anything(name, value):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import LOSSES, OWN, SMOOTH, Own, data, dense, problem
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from scipy.optimize import minimize, minimize_scalar
 
 from apcg import ERM, losses, path, solve
@@ -101,7 +102,7 @@ def test_the_middle_of_an_interval():
     assert heavy == pytest.approx(3.0)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from([*LOSSES.values(), *OWN]), st.integers(0, 10**6), st.booleans())
 def test_a_balanced_point_is_feasible_and_near(loss, seed, corner):
     rng = np.random.default_rng(seed)

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from scipy.optimize import linprog
 
 from apcg import ERM, APCGClassifier, losses, solve
@@ -150,7 +151,7 @@ def test_dual_variables_from_the_upper_end():
     y=st.sampled_from([-1.0, 1.0]),
     s=st.floats(0.1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_pieces_are_the_loss(loss, z, y, s):
     """s phi(z) is the largest value of the pieces' h a - (c/2)a^2 - g z a, with the shift."""
     pieces = Pieces.of(loss, np.array([y]), np.array([s]))

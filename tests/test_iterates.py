@@ -56,6 +56,7 @@ def assert_same(found, expected, tol=CLOSE):
         assert worst.max() <= tol, f"{name} differs by {worst.max():.1e} at step {worst.argmax()}"
 
 
+@pytest.mark.slow(but=12)
 @pytest.mark.parametrize("which", parameters(2, 0.5))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_implicit_iterates_are_those_of_algorithm_1(name, which):
@@ -71,6 +72,7 @@ def test_implicit_iterates_are_those_of_algorithm_1(name, which):
     np.testing.assert_allclose(method.rows(), problem.f.rows(method.x), atol=CLOSE, rtol=0)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("which", list(parameters(2, 0.5))[:-1])
 def test_default_folding_keeps_the_iterates_as_close(which):
     problem = PROBLEMS["lasso sparse"]
@@ -105,6 +107,7 @@ def test_algorithm_2_is_algorithm_1_with_gamma0_equal_mu(name):
     assert_same(reference.stack(reference.algorithm_2(problem, x0, mu, order), STEPS), expected)
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.01])
 @pytest.mark.parametrize("name", KINDS)
 def test_algorithm_3_is_algorithm_1_with_mu_0(name, share):

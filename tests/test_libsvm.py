@@ -72,10 +72,11 @@ def test_pieces_of_any_size_give_the_rows(X, size):
     [
         (b"1 3:x", "'3:x' is not index:value"),
         (b"1 3:", "'3:' is not index:value"),
-        (b"1 3", "'3' is not index:value"),
+        (b"1 3", r"'3' is not index:value. If this is CSV .* numpy.savez\(name, X=X, y=y\)"),
+        (b"1 1:1 qid:3 2:1", "'qid:3' must come right after the label"),
         (b"1 a:1", "'a:1' is not index:value"),
         (b"1 -2:1", "'-2:1' is not index:value"),
-        (b"1 3:1 2:1", "feature 2 comes after 3"),
+        (b"1 3:1 2:1", "feature 2 comes after 3. Sort .*`Data` of the documentation"),
         (b"1 3:1 3:1", "feature 3 comes after 3"),
         (b"1 3:nan", "not finite"),
         (b"1 3:1e999", "not finite"),
@@ -83,7 +84,7 @@ def test_pieces_of_any_size_give_the_rows(X, size):
         (b"nan 3:1", "label 'nan' is not a finite number"),
         (b"spam 3:1", "label 'spam' is not a finite number"),
         (b"2:1 3:1", "put one first"),
-        (b"1,2 3:1", "not one label"),
+        (b"1,2 3:1", r"not one label. If this is CSV .* numpy.savez\(name, X=X, y=y\)"),
         (b"\xff\xfe 3:1", "which is no text"),
     ],
 )
@@ -92,6 +93,12 @@ def test_a_malformed_line_is_named(line, words, tmp_path):
     with pytest.raises(DataError, match=words) as caught:
         datasets.load(path)
     assert f"{path}, line 5: " in str(caught.value)
+
+
+def test_lines_that_are_no_text_are_counted_right(tmp_path, monkeypatch):
+    monkeypatch.setattr(libsvm, "_row_fault", lambda *_: "")  # what it does not know
+    with pytest.raises(DataError, match="lines 1 to 2 are not LIBSVM text"):
+        datasets.load(write(tmp_path / "bad.txt", b"1 1:1\n1 x\n"))
 
 
 def test_the_line_is_right_in_a_late_piece(tmp_path, monkeypatch):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import LOSSES, SMOOTH, dense, problem
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from sklearn.datasets import dump_svmlight_file
 
 from apcg import ERM, datasets, losses, penalties, solve
@@ -51,6 +52,7 @@ def test_the_optimum(method, loss, sparse, weighted, penalty):
     assert method != "accelerated_sdca" or not r.trace.notes  # it was not plain SDCA
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("method", ["sag", "svrg"])
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
 @l2_or_net
@@ -254,7 +256,7 @@ def test_svrg_takes_three_passes_a_stage_and_looks_are_free():
 # ---- as for the others ------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@examples(25, database=None)
 @given(
     st.sampled_from(SMOOTH), st.sampled_from(["l2", "elasticnet"]), st.floats(-6, 1),
     st.floats(-3, 3), st.booleans(), st.booleans(), st.integers(0, 2**31), st.sampled_from([2, 40]),

@@ -59,6 +59,7 @@ def largest(p):
 # ---- step by step -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=10)
 @every_loss
 @stored
 @pytest.mark.parametrize("search", [True, False], ids=["search", "fixed"])

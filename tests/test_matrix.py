@@ -5,16 +5,17 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matrices import dense, kept, parts_of, some_of, vector
+from quick import examples
 
 from apcg.data import Chunked, Dense, by_row, views
 from apcg.data import dense as storage
 
 
 @given(kept(), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_products_with_x(pair, data):
     made, M = pair
     n, d = M.shape
@@ -40,7 +41,7 @@ def test_products_with_x(pair, data):
 
 
 @given(kept(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_norms_and_sizes_of_x(pair, data):
     made, M = pair
     n, d = M.shape
@@ -57,7 +58,7 @@ def test_norms_and_sizes_of_x(pair, data):
 
 
 @given(kept(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_rows_and_columns_of_x(pair, data):
     made, M = pair
     rows = some_of(data, len(M))
@@ -70,7 +71,7 @@ def test_rows_and_columns_of_x(pair, data):
 
 
 @given(kept(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_chunks_are_all_rows_in_order(pair, data):
     made, M = pair
     if data.draw(st.booleans()):
@@ -89,7 +90,7 @@ def test_chunks_are_all_rows_in_order(pair, data):
 
 
 @given(kept(parts=False))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_view_is_made_once(pair):
     made, M = pair
     turned = made.view(views.transposed)
@@ -149,7 +150,7 @@ def test_parts_are_loaded_when_they_are_used():
 
 
 @given(kept(parts=False))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_arrays_are_those_of_the_matrix(pair):
     """What the kernels read: no place twice, all inside, in a type that they know."""
     made, M = pair
@@ -177,7 +178,7 @@ def test_the_arrays_are_those_of_the_matrix(pair):
 
 
 @given(kept(parts=False))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_pickled_matrices(pair):
     made, M = pair
     made.view(views.transposed)

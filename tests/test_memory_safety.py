@@ -294,6 +294,7 @@ def run(*words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_the_command_refuses_it_too(tmp_path):
     good, model = archive(tmp_path / "good.npz"), tmp_path / "model.npz"
     assert run("train", good, "--alpha", "0.1", "--model", model).returncode == 0

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import SMOOTH, data, dense, problem
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from threadpoolctl import threadpool_limits
 
 from apcg import ERM, losses, penalties, solve
@@ -152,7 +153,7 @@ def test_against_scikit_learn():
 # ---- the stop -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sampled_from(LOSSES), st.integers(0, 1000), st.floats(0.01, 3))
 def test_the_gap_is_that_of_the_gradient(loss, seed, size):
     """P - D = sum_j (grad P)_j^2/(2 lambda b_j), wherever w is."""

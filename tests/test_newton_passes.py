@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from test_newton import LOSSES, one_hot
 
 from apcg import ERM, losses
@@ -14,7 +15,7 @@ from apcg.methods.linalg.factor import Factor
 from apcg.problems.objective import Objective
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(LOSSES),
     st.sampled_from([1, 3, 255, 256, 257, 700]),

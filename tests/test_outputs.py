@@ -6,8 +6,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from scipy.special import logsumexp
 
 from apcg import ERM, losses, path, solve
@@ -217,7 +218,7 @@ def test_huge_logits_and_empty_rows():
         assert r.converged, r.status
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10**6))
 def test_certificates_of_random_problems_hold(seed):
     """The gap is never negative beyond rounding, and never below the true distance."""

@@ -5,8 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
@@ -117,7 +118,7 @@ def test_the_conjugate_of_the_plain_hinge_is_a_linear_program(seed):
 
 
 @pytest.mark.parametrize("loss", [c for c in CLASSES if c.gamma > 0] + SUMS, ids=repr)
-@settings(max_examples=20)
+@examples(20)
 @given(seeds)
 def test_the_conjugate_is_the_numerical_maximum(loss, seed):
     rng = np.random.default_rng(seed)

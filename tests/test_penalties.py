@@ -112,6 +112,7 @@ def test_prox_is_the_minimiser_found_by_brute_force(name, v, step, i):
     assert abs(nearest - x) <= 1e-4 * (1 + abs(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 @given(v=vectors, x=vectors, step=steps, i=index)
 def test_prox_beats_every_other_point(name, v, x, step, i):
@@ -126,6 +127,7 @@ def test_prox_beats_every_other_point(name, v, x, step, i):
         assert at_other >= at_p + excess - 1e-9 * (1 + abs(at_other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 @given(v=vectors, w=vectors, step=steps, i=index)
 def test_prox_is_firmly_nonexpansive(name, v, w, step, i):
@@ -159,6 +161,7 @@ def test_declared_strong_convexity_is_not_zero(name):
         assert sag == pytest.approx(convexity(psi, i) / 8)
 
 
+@pytest.mark.slow(but=8)
 @pytest.mark.parametrize("name", ALL)
 @given(x=vectors, v=vectors, step=steps, i=index)
 def test_without_strong_convexity(name, x, v, step, i):

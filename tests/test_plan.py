@@ -65,6 +65,7 @@ def random_problem(seed):
     return ERM(X, y, loss, alpha=10 ** rng.uniform(-6, -1)), int(rng.choice([10, 25, 50, 100]))
 
 
+@pytest.mark.slow
 def test_auto_against_sdca_and_apcg_on_random_problems():
     """To a certified 1e-6: wherever one of them arrives auto does, and seldom later."""
     ratios = []

@@ -102,6 +102,7 @@ def test_times_are_those_of_the_fits(race):
         assert seconds["peer"] >= 0.006
 
 
+@pytest.mark.slow
 def test_the_first_fit_does_not_count(race):
     """What is imported or compiled there is a matter of the process, not of the solver."""
     fitted = []
@@ -130,6 +131,7 @@ def test_the_least_value_that_anybody_found_counts(race):
     assert got["reached"]["apcg"] == pytest.approx(0.01 / 0.99)
 
 
+@pytest.mark.slow
 def test_what_never_arrives_is_ended_from_outside(race):
     stuck = made_up(race, "stuck", lambda tol: 1.0, seconds=0.3)
     broken = race.contestants.Contestant("broken", lambda _, tol: 1 / 0, (1.0,))
@@ -236,6 +238,7 @@ def test_kinds_of_cells_that_need_no_files(race):
             assert max(v[0] for v in found.values()) <= 1.05 * min(v[0] for v in found.values())
 
 
+@pytest.mark.slow
 def test_a_race_from_end_to_end(tmp_path):
     """It writes a line for each cell, skips what is there, leaves out data that is not at hand."""
     out = tmp_path / "race.jsonl"

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 from erm_problems import data
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, penalties, solve
 from apcg._kernels.losses.terms import Outer, Psi
@@ -99,7 +100,7 @@ def test_excess_says_where_the_conjugate_is_infinite(theta, v):
         assert times == 0
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(a=st.floats(1e-3, 1e3), steps=st.integers(-3, 3))
 @example(a=math.nextafter(2.0, 0.0), steps=1)
 def test_excess_and_conjugate_agree_to_the_last_bit(a, steps):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from erm_problems import LOSSES, SMOOTH, problem, text_like
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, solve
 from apcg.certify.certificate import certify
@@ -56,6 +57,7 @@ def test_every_loss_still_converges(loss, weighted):
     assert p.primal(r.w) - p.dual(r.x) <= tol * abs(r.primal) * (1 + 1e-9)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_lasso(loss):
     p = problem(loss, "l1", 0.05, n=100, d=300)
@@ -66,7 +68,7 @@ def test_lasso(loss):
     assert r.primal == pytest.approx(other.primal, rel=2e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sampled_from(["smoothed_hinge", "squared_hinge", "huber", "hinge"]), st.integers(0, 999))
 def test_near_the_optimum_only_those_that_rest_are_left_out(loss, seed):
     p = problem(loss, alpha=1e-2, n=60, d=80, seed=seed)

@@ -147,6 +147,7 @@ def lemma_3_problems():
     }
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize(("mu", "gamma0"), [(0.1, 0.1), (0.1, 1.0), (0.0, 1.0), (0.0, 0.05)])
 @pytest.mark.parametrize("name", lemma_3_problems())
 def test_lemma_3_with_the_expectation_enumerated(name, mu, gamma0):

@@ -13,7 +13,7 @@ from apcg._kernels.losses import softmax
 from apcg._kernels.sparse import softmax_columns
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
-from apcg.data import views
+from apcg.data import by_row, views
 from apcg.losses.outputs import Multinomial
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse.penalty import ScaledPenalty
@@ -291,9 +291,7 @@ def test_sweeps_and_conjugate_gradients_minimise_the_model(free, wide):
         model.positions = np.arange(48)
         model.sweep()
         model.face(20, 1e-3)
-    bordered = p.altered(samples=type(p.samples)(
-        *(lambda A: (A.data, A.indices, A.indptr, 13))(sp.csr_array(
-            np.hstack([X.toarray(), np.ones((y.size, 1))])))))  # fmt: skip
+    bordered = p.altered(samples=by_row(np.hstack([X.toarray(), np.ones((y.size, 1))]), "X"))
     H = hessian(bordered, losses.rows(seen.z), floor)
     v = np.empty(48)
     v[W] = model.v

@@ -203,6 +203,7 @@ def as_index_arrays(blocks):
     return np.split(np.arange(sum(blocks)), np.cumsum(blocks)[:-1])
 
 
+@pytest.mark.slow(but=8)
 @pytest.mark.parametrize("kind", ["sizes", "index arrays"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", DATA)

@@ -47,6 +47,7 @@ ONE_BLOCK = {
 }
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("setting", ["gamma0 = mu", "mu, gamma0 = 1", "mu = 0", "mu = 1"])
 @pytest.mark.parametrize("name", ONE_BLOCK)
 def test_one_block_is_nesterovs_method(name, setting):
@@ -115,6 +116,7 @@ def approx(problem, x0, indices):
         yield x, y, z
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     "name", ["lasso underdetermined", "group lasso, index arrays", "box QP given Q", "logistic"]
 )

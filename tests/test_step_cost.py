@@ -42,6 +42,7 @@ def test_the_plain_loops_take_the_same_steps(kernel, method, loss, nonzeros):
     assert kernel.difference(data, method, passes=20) < 1e-10
 
 
+@pytest.mark.slow
 @counted
 def test_a_step_costs_little_more_than_in_a_plain_loop(kernel):
     """And a step of APCG little more than one of SDCA, though the paper says twice."""
@@ -61,6 +62,7 @@ def test_a_step_costs_little_more_than_in_a_plain_loop(kernel):
         assert a <= 1.3 * s
 
 
+@pytest.mark.slow
 @counted
 def test_the_instructions_of_a_step_do_not_grow_with_the_problem(step_cost):
     small, large = step_cost.per_step([2_000, 200_000], nonzeros=10, mu=0.01, steps=20_000)
@@ -68,6 +70,7 @@ def test_the_instructions_of_a_step_do_not_grow_with_the_problem(step_cost):
     assert large / small < 1.5
 
 
+@pytest.mark.slow
 @counted
 def test_steps_with_lazy_updates_cost_as_much_as_their_nonzeros(step_cost):
     small, large = step_cost.per_step([2_000, 100_000], nonzeros=10, mu="SAG+SVRG", steps=2_000)
@@ -92,6 +95,7 @@ def test_without_valgrind_it_says_how_to_get_it(step_cost, monkeypatch):
         step_cost.instructions(100, 5, 0.0, steps=10)
 
 
+@pytest.mark.slow
 @counted
 def test_a_step_with_twenty_classes_costs_less_than_half_of_as_many_steps():
     outputs = load("step_cost_outputs")

@@ -162,6 +162,7 @@ def own_elastic_nets():
     }
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_own_psi_gives_the_solution_of_the_built_in(name):
     f = FUNCTIONS[name]
@@ -187,6 +188,7 @@ def test_own_psi_in_blocks():
         np.testing.assert_allclose(found.x, expected.x, atol=1e-8, rtol=0)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3])
 def test_own_psi_far_more_or_less_curved_than_f(scale):
     # The prox of Psi-tilde exists for steps under 1/mu_Psi only: L is enlarged to see to that.

@@ -100,6 +100,7 @@ def records(case: Case) -> np.ndarray:
     return np.unique(np.geomspace(1, last * case.n, 40).astype(int))
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("name", STRONG)
 def test_theorem_1_for_strongly_convex_f(name, share):
@@ -118,6 +119,7 @@ def test_theorem_1_for_strongly_convex_f(name, share):
         assert np.any(sublinear < linear)
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
 @pytest.mark.parametrize("name", PLAIN)
 def test_theorem_1_for_plainly_convex_f(name, share):
@@ -141,6 +143,7 @@ def test_the_unaccelerated_method_breaks_the_bound():
     assert np.any(mean > case.bound(case.mu, k) + ALLOWANCE * error)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("name", CASES)
 def test_rate_of_the_unaccelerated_method(name):
     case = CASES[name]
@@ -161,6 +164,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", SMALL)
 def test_theorem_1_over_all_index_sequences(name, share):
@@ -178,6 +182,7 @@ def test_theorem_1_over_all_index_sequences(name, share):
     assert np.all(total / runs <= case.bound(gamma0, np.arange(1, steps + 1)) * (1 + 1e-9))
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["strongly convex", "strongly convex, lasso", "plain, lasso"])
 def test_the_potential_of_the_proof_falls_in_expectation(name, share):

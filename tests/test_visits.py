@@ -146,6 +146,7 @@ def test_even_sampling_breaks_that_bound():
     assert values["uneven"] <= limit < values["even"]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", STRONG)
 def test_theorem_1_for_the_mean_of_many_runs(name, monkeypatch):
     case = CASES[name]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import examples
 
 from apcg import ERM, path, solve
 from apcg import penalties as pen
@@ -170,7 +171,7 @@ def test_columns_are_wide_where_float32_is_too_coarse():
     assert narrow.slack == 1e-14
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     shape=st.sampled_from(sorted(SHAPES)),

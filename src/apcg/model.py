@@ -44,8 +44,8 @@ def encode_labels(y: Array | None) -> tuple[Vector, Array]:
     if classes.size != 2:
         shown = ", ".join(str(c) for c in classes[:6].tolist()) + ", ..." * (classes.size > 6)
         cure = (
-            "for many classes take --loss multinomial or multiclass_hinge, for real targets a "
-            'loss of residuals, such as --loss squared ("huber", "epsilon_insensitive")'
+            "for many classes take --loss logistic (the softmax) or multiclass_hinge, for real "
+            'targets a loss of residuals, such as --loss squared ("huber", "epsilon_insensitive")'
             if classes.size > 2
             else "one class cannot be told from another"
         )

@@ -158,13 +158,15 @@ def choice(
 ) -> str:
     """One of the known names; the error lists them and the nearest.
 
-    `elsewhere` has the names that other libraries give to some of them.
+    `elsewhere` has the names that other libraries give to some of them, or a sentence for one.
     """
     if isinstance(value, str) and value in known:
         return value
     same = (elsewhere or {}).get(str(value).casefold(), "")
     near = [same] if same in known else get_close_matches(str(value).casefold(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if " " in same:
+        hint = f" {same}"
     if isinstance(value, type):
         hint = f" Make an object of the class: {value.__name__}(...)."
     names = ", ".join(repr(k) for k in known)

@@ -37,6 +37,7 @@ class Check:
     arrays: tuple[Vector, ...] = field(default=(), repr=False)  # read-only to the callback
     source: Any = field(default=None, repr=False)  # what the certificate can be computed from again
     side: str = ""
+    measured: str = "relative gap"  # what the measure is
     exhausted: bool = False  # rounding errors are all that is left
     stuck: bool = False  # or the method gets no further for another reason
     epoch: int = 0

@@ -46,6 +46,16 @@ _MESSAGES = {
 }
 
 
+def passes_in_words(passes: int) -> str:
+    """1 pass, 2 passes"""
+    return f"{passes:,} pass{'es' * (passes != 1)}"
+
+
+def gap_in_words(gap: float, digits: int = 2) -> str:
+    """A gap, absolute or relative; one that is below 0 by rounding is 0."""
+    return "0 to rounding" if -2 * ROUNDING <= gap < 0 else f"{gap:.{digits}e}"
+
+
 class Status(str):
     """A message in words, with advice; `code` is the short name for programs."""
 
@@ -57,12 +67,14 @@ class Status(str):
         return self
 
     @classmethod
-    def of(cls, code: str, epochs: int, measure: float, target: float) -> Status:
-        """The status of a run that ended after so many epochs, at this measure."""
+    def of(
+        cls, code: str, passes: int, measure: float, target: float, measured: str = "relative gap"
+    ) -> Status:
+        """The status of a run that ended after so many passes; `measured` names its measure."""
+        after, at = f"after {passes_in_words(passes)}", f"{measured} {gap_in_words(measure)}"
         if code == "converged":
-            return cls(code, f"converged after {epochs} epochs: {measure:.2e} <= {target:.2e}.")
-        after = f"after {epochs} epochs, at {measure:.2e} (wanted {target:.2e})"
-        return cls(code, _MESSAGES[code].format(after=after))
+            return cls(code, f"converged {after}: {at} <= {target:.2e}.")
+        return cls(code, _MESSAGES[code].format(after=f"{after}, at a {at} (wanted {target:.2e})"))
 
     def with_advice(self, advice: str) -> Status:
         """The same with a sentence more."""

@@ -13,6 +13,7 @@ import numpy as np
 from .. import losses, model
 from .._base import files
 from .._base.types import Array
+from ..certify.result import gap_in_words
 from ..datasets import Dataset
 from ..penalties.base import NAMES as PENALTIES
 from ..problems.erm import ERM
@@ -99,31 +100,39 @@ class Loss(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         same = losses.ELSEWHERE.get(str(value).casefold())
         if same is not None and value not in self.choices:
-            self.fail(f"{value!r} is not one of them. Did you mean {same!r}?", param, ctx)
+            hint = same if " " in same else f"Did you mean {same!r}?"
+            self.fail(f"{value!r} is not one of them. {hint}", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def problem_options(default_loss: str | None) -> Callable[[Command], Command]:
-    """--loss, --penalty, --l1-ratio"""
+def _no_c(ctx: click.Context, param: click.Parameter, value: float | None) -> None:
+    if value is not None:
+        alpha = f"1/({value:g} n)" if value > 0 else "1/(C n)"
+        raise click.UsageError(
+            f"there is no {param.opts[0]} here. --alpha {alpha} means the same, with n the number "
+            "of samples."
+        )
 
-    def add(command: Command) -> Command:
-        for option in (
-            click.option("--l1-ratio", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-                         help="Share of L1 in elasticnet."),
-            click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
-                         show_default=True, help="Penalty g."),
-            click.option("--loss", type=Loss(LOSSES), default=default_loss,
-                         show_default=default_loss or "smoothed_hinge for two labels; multinomial "
-                         "for 3 to 100 whole numbers (for amounts, such as ages, give squared); "
-                         "else squared",
-                         help=f"{', '.join(losses.names(margin=True))} are for two classes, "
-                         f"{', '.join(losses.names_of_classes())} for many, the others for real "
-                         "labels."),
-        ):  # fmt: skip
-            command = option(command)
-        return command
 
-    return add
+def problem_options(command: Command) -> Command:
+    """--loss, --penalty, --l1-ratio; and what to write for the C of other programs."""
+    for option in (
+        click.option("--C", "-c", "C", type=float, hidden=True, expose_value=False,
+                     is_eager=True, callback=_no_c),
+        click.option("--l1-ratio", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+                     help="Share of L1 in elasticnet."),
+        click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
+                     show_default=True, help="Penalty g."),
+        click.option("--loss", type=Loss(LOSSES),
+                     show_default="smoothed_hinge for two labels; multinomial, the softmax, for "
+                     "words and for 3 to 100 whole numbers (for amounts, such as ages, give "
+                     "squared); else squared",
+                     help=f"{', '.join(losses.names(margin=True))} are for two classes, "
+                     f"{', '.join(losses.names_of_classes())} for many (logistic means "
+                     "multinomial there), the others for real labels."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 def make_problem(
@@ -147,16 +156,45 @@ def make_problem(
     return problem, classes
 
 
-def default_loss(data: Dataset) -> str:
-    """Smoothed hinge for two classes, softmax for more of them, squared for real labels."""
+def find_loss(data: Dataset, given: str | None) -> str:
+    """The loss that was given, or one that suits the labels.
+
+    Smoothed hinge for two classes, softmax for more of them, squared for real labels. The softmax
+    is the logistic loss of many classes, and is found by that name too.
+    """
+    if given not in (None, "logistic"):
+        return given
     if data.y is None:
-        return "smoothed_hinge"
+        return given or "smoothed_hinge"
     values = np.unique(data.y)
-    if values.size == 2:
-        return "smoothed_hinge"
-    whole = values.dtype.kind not in "fc" or bool(np.all(values == np.round(values)))
-    few = 2 < values.size <= min(MOST_CLASSES, data.y.size / 2)
-    return "multinomial" if whole and few else "squared"
+    if values.size <= 2:
+        return given or "smoothed_hinge"
+    words = values.dtype.kind not in "fciub"
+    whole = words or values.dtype.kind in "iub" or bool(np.all(values == np.round(values)))
+    few = words or values.size <= min(MOST_CLASSES, data.y.size / 2)
+    return "multinomial" if whole and few else given or "squared"
+
+
+def taken_for(data: Dataset, given: str | None, loss: str) -> str:
+    """What is said of a loss that nobody asked for."""
+    if given == loss or data.y is None:
+        return ""
+    if loss == "multinomial" and data.y.dtype.kind in "fiub":
+        kinds = np.unique(data.y).size
+        return f": the {kinds} labels are taken for classes (for amounts give --loss squared)"
+    return ": the labels are real numbers" if loss == "squared" else ""
+
+
+def optimum(dual: float, primal: float, digits: int = 10) -> str:
+    """Where the optimum is, in words. No loss and no penalty of the command is ever negative."""
+    known = f" (nothing here is negative; D = {dual:.3g})" if dual < 0 else ""
+    return f"optimum is between {max(dual, 0.0):.{digits}g}{known} and {primal:.{digits}g}"
+
+
+def gaps(gap: float, primal: float) -> str:
+    """The gap, and the relative gap, which is what --tol is about."""
+    relative = f", relative gap {gap_in_words(gap / abs(primal), 1)}" if primal else ""
+    return f"gap {gap_in_words(gap)}{relative}"
 
 
 def describe(data: Dataset) -> str:

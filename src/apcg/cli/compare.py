@@ -9,7 +9,7 @@ import click
 
 from .. import datasets, plots, theory
 from .._base import files
-from ..certify.result import Solution
+from ..certify.result import Solution, gap_in_words
 from ..datasets import DataError, Dataset
 from ..experiments import comparison
 from ..methods import registry
@@ -17,7 +17,7 @@ from ..problems.erm import ERM
 from . import common
 
 
-@click.command()
+@click.command(short_help="Run several methods on DATA, side by side.")
 @click.argument("data")
 @click.option(
     "--methods",
@@ -26,7 +26,7 @@ from . import common
     show_default=True,
     help="With commas between them.",
 )
-@common.problem_options("smoothed_hinge")
+@common.problem_options
 @click.option(
     "--alpha",
     type=common.Numbers(),
@@ -49,7 +49,7 @@ from . import common
 def compare(
     data: str,
     methods: tuple[str, ...],
-    loss: str,
+    loss: str | None,
     penalty: str,
     l1_ratio: float,
     alpha: tuple[float, ...],
@@ -60,10 +60,10 @@ def compare(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Run several methods on DATA: passes and seconds to duality gaps of 1e-3, 1e-6 and 1e-9.
+    """Run several methods on DATA: passes and seconds to relative gaps of 1e-3, 1e-6 and 1e-9.
 
-    Gaps are relative to the objective. Every method starts from zero with the same seed, and its
-    gap is checked after every pass, which is in the seconds.
+    The relative gap is the duality gap over the objective. Every method starts from zero with the
+    same seed, and its gap is checked after every pass, which is in the seconds.
 
     \b
     apcg compare text --methods auto,apcg,sdca --alpha 1e-4,1e-6
@@ -72,12 +72,14 @@ def compare(
     running; what was measured is printed and drawn.
     """
     found = datasets.load(data)
+    given, loss = loss, common.find_loss(found, loss)
     problem, _ = common.make_problem(found, loss, penalty, alpha[0], l1_ratio)
     refused = comparison.refusals(problem, methods)
     for method, why in refused.items():
         click.echo(f"{method} is left out: {why}", err=True)
     if not as_json:
-        click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty")
+        why = common.taken_for(found, given, loss)
+        click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty{why}")
     methods = tuple(method for method in methods if method not in refused)
     if not methods:
         raise DataError("none of the methods applies to this loss and penalty.")
@@ -107,12 +109,14 @@ def compare(
         common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
     elif written:
         click.echo(f"\nplots: {', '.join(written)}")
+    if interrupted and not as_json:
+        click.echo("interrupted: these are the runs until then.", err=True)
     return 130 if interrupted else 0
 
 
 def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     gaps = [f"{g:g}" for g in comparison.GAPS]
-    head = ["passes (seconds) to a gap of", *gaps, "P(w)", "gap at the end"]
+    head = ["passes (seconds) to a relative gap of", *gaps, "P(w)", "at the end"]
     lines = []
     for row in rows:
         cells = [
@@ -121,10 +125,11 @@ def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
             else "stopped" if row["status"] in ("interrupted", "precision") else f"> {max_passes}"
             for g in gaps
         ]  # fmt: skip
-        lines.append([row["method"], *cells, f"{row['primal']:.10f}", f"{row['gap']:.1e}"])
+        end = gap_in_words(row["gap"] / abs(row["primal"]), 1) if row["primal"] else "0"
+        lines.append([row["method"], *cells, f"{row['primal']:.10f}", end])
     click.echo(f"\nlambda = {alpha:g}\n{common.table(head, lines)}")
     best, proof = min(r["primal"] for r in rows), max(r["dual"] for r in rows)
-    click.echo(f"The optimum is between {proof:.12g} and {best:.12g}.")
+    click.echo(f"The {common.optimum(proof, best, 12)}.")
 
 
 def _draw(

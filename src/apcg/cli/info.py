@@ -59,9 +59,9 @@ class Facts(TypedDict):
               show_default=True, help="Lambdas to look at, with commas between them.")  # fmt: skip
 @click.option("--epsilon", type=common.POSITIVE, default=1e-6, show_default=True,
               help="The dual error for which passes are promised.")  # fmt: skip
-@common.problem_options(None)
-@click.option("--list", "list_names", is_flag=True, help="Only list the data sets with a name.")
-@common.seed
+@common.problem_options
+@click.option("--list", "list_names", is_flag=True,
+              help="Only list the data sets with a name.")  # fmt: skip
 @common.as_json
 def info(
     data: str | None,
@@ -71,7 +71,6 @@ def info(
     penalty: str,
     l1_ratio: float,
     list_names: bool,
-    seed: int,
     as_json: bool,
 ) -> None:
     """What DATA is like, and how hard it is for each lambda.
@@ -82,17 +81,17 @@ def info(
     for AFG and in part for accelerated SDCA these give the order only), and what `auto` would do.
 
     A problem is ill-conditioned when R^2/(lambda gamma) is much larger than n: there APCG is worth
-    it. (Nothing here is random; --seed is accepted as everywhere.)
+    it.
     """
     if list_names:
-        common.print_json(datasets.names()) if as_json else click.echo("\n".join(datasets.names()))
+        _list(as_json)
         return
     if data is None:
         raise click.UsageError("give DATA, or --list for the names of data sets.")
     found = datasets.load(data)
     facts = _facts(found)
     try:
-        chosen = loss or common.default_loss(found)
+        chosen = common.find_loss(found, loss)
         problem, _ = common.make_problem(found, chosen, penalty, alpha[0], l1_ratio)
         facts |= {"loss": chosen, "penalty": penalty, "epsilon": epsilon}
         facts["alphas"] = [_for_alpha(problem.with_alpha(a), epsilon) for a in alpha]
@@ -102,6 +101,16 @@ def info(
         common.print_json({**common.origin(found), **facts})
     else:
         _print(found, facts)
+
+
+def _list(as_json: bool) -> None:
+    known = datasets.catalogue()
+    if as_json:
+        common.print_json(known)
+        return
+    head = ["name", "samples", "features", "labels", "from"]
+    rows = [[e["name"], f"{e['n']:,}", f"{e['d']:,}", e["labels"], e["source"]] for e in known]
+    click.echo(common.table(head, rows))
 
 
 def auto_takes(problem: ERM) -> Takes:

@@ -16,7 +16,7 @@ from ..model import LinearModel
 from . import common
 
 
-@click.command()
+@click.command(short_help="Predict the label of each sample of DATA, one a line.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data")
 @click.option(
@@ -26,9 +26,8 @@ from . import common
     help="Print the probability of the larger label (loss logistic), or of each (multinomial).",
 )
 @click.option("--decision", "what", flag_value="decision", help="Print a'w.")
-@common.seed
 @common.as_json  # fmt: skip
-def predict(model: Path, data: str, what: str | None, seed: int, as_json: bool) -> None:
+def predict(model: Path, data: str, what: str | None, as_json: bool) -> None:
     """Predict the label of each sample of DATA, one a line, with a MODEL made by `apcg train`.
 
     Files and pipes of LIBSVM text are read through piece by piece, whatever their size; the labels
@@ -37,8 +36,6 @@ def predict(model: Path, data: str, what: str | None, seed: int, as_json: bool) 
     \b
     apcg predict a9a.npz a9a.t > labels.txt
     zcat huge.gz | apcg predict a9a.npz - --probabilities | head
-
-    (Nothing here is random; --seed is accepted as everywhere.)
     """
     trained = LinearModel.load(model)
     batches = _predictions(trained, data, what or "predict")

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import datasets
 from .._base.files import check_target
-from ..certify.result import Solution
+from ..certify.result import Solution, passes_in_words
 from ..datasets import Dataset
 from ..methods import registry
 from ..model import LinearModel
@@ -66,9 +66,9 @@ class Facts(Trained):
     model: str | None
 
 
-@click.command()
+@click.command(short_help="Train a linear model on DATA and certify it.")
 @click.argument("data")
-@common.problem_options("smoothed_hinge")
+@common.problem_options
 @click.option(
     "--alpha",
     type=common.POSITIVE,
@@ -85,7 +85,7 @@ class Facts(Trained):
     type=common.POSITIVE,
     default=1e-6,
     show_default=True,
-    help="Stop when the duality gap is at most tol times the objective.",
+    help="Stop when the relative gap, the duality gap over the objective, is at most this.",
 )
 @click.option("--max-passes", type=click.IntRange(min=0), default=1000, show_default=True)
 @click.option("--time-limit", type=common.POSITIVE, help="In seconds.")
@@ -105,7 +105,7 @@ class Facts(Trained):
 @common.as_json  # fmt: skip
 def train(
     data: str,
-    loss: str,
+    loss: str | None,
     penalty: str,
     l1_ratio: float,
     alpha: float,
@@ -123,9 +123,9 @@ def train(
     """Train a linear model on DATA and certify it.
 
     Minimizes the mean loss plus alpha times the penalty, and prints a certificate: the optimum is
-    between D and P, so P is at most the gap from it. Labels may be any two numbers or words (the
-    larger one is the positive class), those of any number of classes for multinomial and
-    multiclass_hinge, or real numbers for squared, huber and epsilon_insensitive.
+    between D and P, so P is at most the gap from it. Labels may be two numbers or words (the larger
+    one is the positive class), those of many classes, or real numbers; without --loss they say
+    which it is.
 
     \b
     apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
@@ -143,13 +143,15 @@ def train(
     read += [each.source for each in (found, test) if each is not None]  # the files of names
     if out is not None:
         check_target(out, read)
+    given, loss = loss, common.find_loss(found, loss)
     problem, classes = common.make_problem(found, loss, penalty, alpha, l1_ratio, intercept)
     if test is not None:  # what is wrong with the test data is said before the work
         shape = (problem.d, problem.K)[: 1 + (problem.K > 1)]
         LinearModel(np.zeros(shape), classes, loss).score(test.X, test.y)
     if not as_json:  # now, for the rest may take long
         click.echo(f"data         {common.describe(found)}")
-        click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}")
+        why = common.taken_for(found, given, loss)
+        click.echo(f"problem      {loss} loss, {penalty} penalty, alpha = {alpha:g}{why}")
     r = solve(problem, method, tol=tol, max_epochs=max_passes, time_limit=time_limit,
               random_state=seed, verbose=common.on_terminal())  # fmt: skip
     trained = _trained(found, r, penalty, alpha, l1_ratio, tol, seed)
@@ -201,22 +203,19 @@ def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> Scores:
 def _print(data: Dataset, test: Dataset | None, facts: Facts) -> None:
     c, scores = facts["certificate"], facts["scores"]
     click.echo(
-        f"solved       by {facts['method']} on the {facts['side']}, {facts['passes']} passes, "
-        f"{facts['seconds']:.2f} s"
+        f"solved       by {facts['method']} on the {facts['side']}, "
+        f"{passes_in_words(facts['passes'])}, {facts['seconds']:.2f} s"
     )
     for note in facts["plan"]:
         click.echo(f"chosen       {note}")
     click.echo(f"status       {facts['message']}")
-    relative = c["relative_gap"]
-    click.echo(
-        f"certificate  the optimum is between {c['dual']:.10g} and {c['primal']:.10g}: gap "
-        f"{c['gap']:.2e}" + (f", {relative:.1e} of P" if relative is not None else "")
-    )
+    where, gaps = common.optimum(c["dual"], c["primal"]), common.gaps(c["gap"], c["primal"])
+    click.echo(f"certificate  the {where}: {gaps}")
     weights, b = data.shape[1] * facts["outputs"], facts["intercept"]
     click.echo(f"weights      {facts['nonzero_weights']:,} of {weights:,} are not zero")
     if isinstance(b, float) and b:
         click.echo(f"intercept    {b:.10g}")
-    elif isinstance(b, list):
+    elif isinstance(b, list) and any(b):
         click.echo(f"intercepts   {', '.join(f'{each:.4g}' for each in b)}")
     kind = {"accuracy": "accuracy", "r2": "R^2"}[scores["measure"]]
     click.echo(f"{kind:<12} {scores['train']:.4f} on the training data")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,6 +75,29 @@ def names() -> list[str]:
     return [*registry.ENTRIES, *BUILT_IN]
 
 
+class Listed(TypedDict):
+    """A data set with a name: its samples and features, its labels, and where it would be from."""
+
+    name: str
+    n: int
+    d: int
+    labels: str
+    source: str
+
+
+def catalogue() -> list[Listed]:
+    """What `names()` stand for. Nothing is loaded."""
+    files: list[Listed] = [
+        {"name": name, "n": entry.n, "d": entry.d, "labels": "2 classes",
+         "source": registry.whereabouts(name)}
+        for name, entry in registry.ENTRIES.items()
+    ]  # fmt: skip
+    return files + [
+        {"name": name, "n": b.n, "d": b.d, "labels": b.labels, "source": b.source}
+        for name, b in BUILT_IN.items()
+    ]
+
+
 def load(
     data: str | Path, *, n_features: int | None = None, zero_based: bool | None = None
 ) -> Dataset:
@@ -103,7 +127,7 @@ def load(
     if _is_input(text):
         return _file(text, text, n_features, zero_based)
     if text in BUILT_IN:
-        X, y = BUILT_IN[text]()
+        X, y = BUILT_IN[text].make()
         return Dataset(X, y, text, text)
     if text not in registry.ENTRIES:
         raise DataError(_unknown(text))

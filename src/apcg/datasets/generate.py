@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -143,10 +144,21 @@ def _diabetes() -> Labelled:
     return X / X.std(axis=0), (y - y.mean()) / y.std()
 
 
+@dataclass(frozen=True)
+class BuiltIn:
+    """A data set that needs no file, and the samples and features it has."""
+
+    make: Callable[[], Labelled]
+    n: int
+    d: int
+    labels: str
+    source: str
+
+
 #: Data sets that need no file: scikit-learn's, and a generated one.
-BUILT_IN: dict[str, Callable[[], Labelled]] = {
-    "breast_cancer": _breast_cancer,
-    "digits": _digits,
-    "diabetes": _diabetes,
-    "text": text_like,
+BUILT_IN = {
+    "breast_cancer": BuiltIn(_breast_cancer, 569, 30, "2 classes", "scikit-learn"),
+    "digits": BuiltIn(_digits, 1797, 64, "2 classes", "scikit-learn"),
+    "diabetes": BuiltIn(_diabetes, 442, 10, "real numbers", "scikit-learn"),
+    "text": BuiltIn(text_like, 8000, 4000, "2 classes", "generated"),
 }

@@ -174,7 +174,7 @@ class Parser:
             why = _row_fault(tokens, bool(self.words)) if tokens else ""
             if why:
                 return f"{self.name}, line {number}: {why}"
-        last = line + text.count(b"\n")
+        last = line + text.rstrip(b"\n").count(b"\n")
         return f"{self.name}: lines {line} to {last} are not LIBSVM text (label index:value ...)."
 
 
@@ -294,6 +294,13 @@ def _split_labels(text: bytes) -> tuple[list[str], bytes]:
     return labels, b"\n".join(rows)
 
 
+#: What to do with a file that is not LIBSVM text.
+_TABLE = (
+    "If this is CSV or another table, write it from Python as an .npz, "
+    "numpy.savez(name, X=X, y=y), and give that. Many labels a sample are not supported."
+)
+
+
 def _row_fault(tokens: list[bytes], words: bool) -> str:
     """What is wrong with a line, or ""."""
     label, *pairs = (token.decode("utf-8", "replace") for token in tokens)
@@ -303,20 +310,28 @@ def _row_fault(tokens: list[bytes], words: bool) -> str:
     if not _is_text(label):
         return f"it begins with {label[:40]!r}, which is no text."
     if "," in label:
-        return f"{label!r} is not one label; many labels a sample, and CSV, are not supported."
+        return f"{label!r} is not one label. {_TABLE}"
     if not words and not (_is_number(tokens[0]) and math.isfinite(float(whole))):
         return f"the label {label!r} is not a finite number, as the first label is."
     last = -1
-    for pair in pairs:
+    for place, pair in enumerate(pairs):
         index, colon, value = pair.partition(":")
         if index == "qid" and colon:
-            continue
-        if not colon or not index.isdecimal() or not _is_number(value.encode()):
+            if place == 0:
+                continue
+            return f"{pair!r} must come right after the label."
+        if not colon:
+            return f"{pair!r} is not index:value. {_TABLE}"
+        if not index.isdecimal() or not _is_number(value.encode()):
             return f"{pair!r} is not index:value."
         if not math.isfinite(float(value)):
             return f"the value of {pair!r} is not finite; remove or impute it."
         if not last < int(index) < 2**31:
-            why = "is too large" if int(index) > last else f"comes after {last}; sort them"
-            return f"feature {index} {why}."
+            if int(index) > last:
+                return f"feature {index} is too large."
+            return (
+                f"feature {index} comes after {last}. Sort the features of each line; the page "
+                "`Data` of the documentation has a command for it."
+            )
         last = int(index)
     return ""

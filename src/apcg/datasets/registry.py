@@ -54,15 +54,28 @@ ENTRIES = {
 
 def locate(name: str) -> tuple[Path, bool]:
     """(file, whether it is a stand-in): from APCG_DATA_DIR, else downloaded before or now."""
-    wanted = ENTRIES[name]
-    chosen = os.environ.get("APCG_DATA_DIR")
-    if chosen:
-        for stem in filter(None, (wanted.stem, wanted.stand_in)):
-            for suffix in SUFFIXES:
-                path = Path(chosen) / (stem + suffix)
-                if path.is_file():
-                    return path, stem != wanted.stem
-    return download(name), False
+    return _given(name) or (download(name), False)
+
+
+def whereabouts(name: str) -> str:
+    """Where the file of a data set would be taken from, in words."""
+    given = _given(name)
+    if given is not None:
+        path, stand_in = given
+        return f"{path}{' (a stand-in)' * stand_in}"
+    kept = cache.folder() / "downloads" / f"{ENTRIES[name].file}.sha256"
+    return "downloaded before" if kept.is_file() else "the network"
+
+
+def _given(name: str) -> tuple[Path, bool] | None:
+    """(file, whether it is a stand-in) in APCG_DATA_DIR, if there is one."""
+    wanted, chosen = ENTRIES[name], os.environ.get("APCG_DATA_DIR")
+    for stem in filter(None, (wanted.stem, wanted.stand_in)):
+        for suffix in SUFFIXES if chosen else ():
+            path = Path(chosen or "") / (stem + suffix)
+            if path.is_file():
+                return path, stem != wanted.stem
+    return None
 
 
 def download(name: str) -> Path:
@@ -92,17 +105,33 @@ def download(name: str) -> Path:
         )
         if known is None:
             write_text(pinned, cache.sha256(path) + "\n")
-    except (OSError, ValueError, requests.RequestException) as error:
-        raise DataError(_help(name, url, error)) from None
+    except requests.RequestException as error:
+        raise DataError(_help(name, url, _why(error))) from None
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(_help(name, url, why)) from None
     return path
 
 
-def _help(name: str, url: str, error: Exception) -> str:
+def _why(error: Exception) -> str:
+    """What went wrong with a download, without the objects that requests prints."""
+    import requests
+
+    host = BASE.split("/")[2]
+    if isinstance(error, requests.Timeout):
+        return f"{host} does not answer"
+    if isinstance(error, requests.ConnectionError):
+        return f"there is no connection to {host}"
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"{host} says {error.response.status_code} {error.response.reason}"
+    return type(error).__name__
+
+
+def _help(name: str, url: str, why: str) -> str:
     wanted, chosen = ENTRIES[name], os.environ.get("APCG_DATA_DIR")
     folder = f"in {chosen} (APCG_DATA_DIR)" if chosen else "(APCG_DATA_DIR is not set)"
     other = f", or the stand-in {wanted.stand_in}.bz2," if wanted.stand_in else ""
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
     return (
         f"{name}: there is no file {wanted.file}{other} {folder}, and it could not be downloaded "
-        f"from {url} ({why[:200]}). Put the file in a folder and set APCG_DATA_DIR to that folder."
+        f"from {url}: {why}. Put the file in a folder and set APCG_DATA_DIR to that folder."
     )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
 from .._base import validation as check
+from .._base.elsewhere import answers_other_names
 from .._base.types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
 from .._base.validation import Index, Vector
 from ..data import check_sparse
@@ -271,6 +272,8 @@ class APCGClassifier(Classifier):
         1/(C n_samples), or 1/(C sum of the weights).
     l1_ratio : float, default=0.5
         For "elasticnet".
+    positive : bool, default=False
+        Keep all coefficients w >= 0; the intercept may be negative.
     gamma : float, default=1.0
         For "smoothed_hinge": how smooth. 0 would be the hinge.
     multi_class : {"auto", "multinomial", "ovr", "crammer_singer"}, default="auto"
@@ -332,6 +335,7 @@ class APCGClassifier(Classifier):
     'converged'
     """
 
+    @answers_other_names
     def __init__(
         self,
         loss: str | losses.Loss = "smoothed_hinge",
@@ -339,6 +343,7 @@ class APCGClassifier(Classifier):
         penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
+        positive: bool = False,
         gamma: float = 1.0,
         multi_class: str = "auto",
         fit_intercept: bool = True,
@@ -355,6 +360,7 @@ class APCGClassifier(Classifier):
         self.penalty = penalty
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.gamma = gamma
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept

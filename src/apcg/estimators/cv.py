@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import losses
+from .._base.elsewhere import answers_other_names
 from .._base.types import Array, ClassWeights, MatrixLike, Seed
 from .._base.validation import Index
 from ..penalties import Penalty
@@ -35,8 +36,10 @@ class APCGClassifierCV(Search, Classifier):
 
     Parameters
     ----------
-    loss, penalty, l1_ratio, gamma, multi_class, fit_intercept, tol, max_epochs, method,
+    loss, penalty, positive, gamma, multi_class, fit_intercept, tol, max_epochs, method,
     class_weight, random_state, verbose : as in `APCGClassifier`
+    l1_ratio : float or list of floats, default=0.5
+        For "elasticnet". From a list the best is chosen, together with alpha.
     alphas : int or array of floats, default=15
         The alphas to try; a number is so many from 1 to 1e-6, in equal ratios. An alpha means the
         same in each fold; a C of LogisticRegressionCV is 1/(alpha n) with the n of the fold.
@@ -53,14 +56,16 @@ class APCGClassifierCV(Search, Classifier):
     alpha_ : float
         The best alpha; the first in `alphas` if several are.
     alphas_ : array of shape (n_alphas,)
-    scores_ : array of shape (n_alphas, n_folds)
+    l1_ratio_ : float
+        The best l1_ratio; with penalty "elasticnet" only.
+    scores_ : array of shape (n_alphas, n_folds), or (n_ratios, n_alphas, n_folds) for a list
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
         quarter of max_epochs; its scores are those of that solution. With a softmax all alphas are
         solved to an estimated relative gap of 1e-2 (or tol, if that is larger), and those that may
         be the best to 1e-3. Only the fit with `alpha_` is certified.
     best_score_ : float
-        The mean over the folds for `alpha_`.
-    n_iter_path_ : array of shape (n_alphas, n_folds)
+        The mean over the folds for `alpha_` and `l1_ratio_`.
+    n_iter_path_ : array of the same shape
         Passes over the data in the folds.
     classes_, multi_class_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_,
     n_features_in_, feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and
@@ -77,13 +82,15 @@ class APCGClassifierCV(Search, Classifier):
     0.01
     """
 
+    @answers_other_names
     def __init__(
         self,
         loss: str | losses.Loss = "smoothed_hinge",
         *,
         penalty: str | Penalty = "l2",
         alphas: ArrayLike = 15,
-        l1_ratio: float = 0.5,
+        l1_ratio: float | Sequence[float] = 0.5,
+        positive: bool = False,
         gamma: float = 1.0,
         multi_class: str = "auto",
         fit_intercept: bool = True,
@@ -101,6 +108,7 @@ class APCGClassifierCV(Search, Classifier):
         self.penalty = penalty
         self.alphas = alphas
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.gamma = gamma
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
@@ -150,8 +158,10 @@ class APCGRegressorCV(Search, Regressor):
 
     Parameters
     ----------
-    loss, penalty, l1_ratio, delta, epsilon, fit_intercept, tol, max_epochs, method, random_state,
+    loss, penalty, positive, delta, epsilon, fit_intercept, tol, max_epochs, method, random_state,
     verbose : as in `APCGRegressor`
+    l1_ratio : float or list of floats, default=0.5
+        For "elasticnet". From a list the best is chosen, together with alpha.
     alphas : int or array of floats, default=15
         The alphas to try; a number is so many from 1 to 1e-6, in equal ratios.
     cv : int, splitter or iterable, default=None
@@ -166,14 +176,16 @@ class APCGRegressorCV(Search, Regressor):
     alpha_ : float
         The best alpha; the first in `alphas` if several are.
     alphas_ : array of shape (n_alphas,)
-    scores_ : array of shape (n_alphas, n_folds)
+    l1_ratio_ : float
+        The best l1_ratio; with penalty "elasticnet" only.
+    scores_ : array of shape (n_alphas, n_folds), or (n_ratios, n_alphas, n_folds) for a list
         An alpha that is clearly not the best is not solved to tol but to 1e-3 or 1e-4, or for a
         quarter of max_epochs; its scores are those of that solution. With several outputs all
         alphas may be solved to an estimated relative gap of 1e-2 (or tol, if that is larger), and
         those that may be the best to 1e-3. Only the fit with `alpha_` is certified.
     best_score_ : float
-        The mean over the folds for `alpha_`.
-    n_iter_path_ : array of shape (n_alphas, n_folds)
+        The mean over the folds for `alpha_` and `l1_ratio_`.
+    n_iter_path_ : array of the same shape
         Passes over the data in the folds.
     coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_, n_features_in_,
     feature_names_in_ : as in `APCGRegressor`, of the fit with all samples and `alpha_`
@@ -188,13 +200,15 @@ class APCGRegressorCV(Search, Regressor):
     0.0001
     """
 
+    @answers_other_names
     def __init__(
         self,
         loss: str | losses.Loss = "squared",
         *,
         penalty: str | Penalty = "l2",
         alphas: ArrayLike = 15,
-        l1_ratio: float = 0.5,
+        l1_ratio: float | Sequence[float] = 0.5,
+        positive: bool = False,
         delta: float = 1.35,
         epsilon: float = 0.1,
         fit_intercept: bool = True,
@@ -211,6 +225,7 @@ class APCGRegressorCV(Search, Regressor):
         self.penalty = penalty
         self.alphas = alphas
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.delta = delta
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept

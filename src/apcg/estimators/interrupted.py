@@ -20,13 +20,18 @@ from ..problems.erm import ERM
 Result = TypeVar("Result")
 
 
-def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
-    """What the calls return; without threads if one is all there are, for a pool costs time."""
+def check_n_jobs(n_jobs: object) -> None:
+    """Refuse what is no number of threads."""
     whole = isinstance(n_jobs, int | np.integer) and n_jobs != 0
     if n_jobs is not None and not whole:
         raise ValueError(
             f"n_jobs must be None, a number of threads, or -1 for all, got {n_jobs!r}."
         )
+
+
+def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
+    """What the calls return; without threads if one is all there are, for a pool costs time."""
+    check_n_jobs(n_jobs)
     if effective_n_jobs(n_jobs) == 1:
         return [call() for call in calls]
     run = Parallel(n_jobs=n_jobs, require="sharedmem")

@@ -23,21 +23,38 @@ from ..methods.base import SEPARABLE, SMOOTH_FORM
 from ..methods.reductions import together
 from ..problems.erm import ERM
 from ..run.solve import solve
-from .interrupted import solved, unsolved
+from .interrupted import check_n_jobs, solved, unsolved
 from .progress import UNWATCHED, CallbackSupportMixin, Task
 
+_TAKE_AUTO = 'Take method="auto", which chooses by predicted time. Or: '
 FLOATS = (np.float64, np.float32)
+
+
+#: What to write for a loss that is not one of the estimator's own.
+_OF_CLASSES = "That is a loss of classes: take APCGClassifier."
+_OF_NUMBERS = "That is a loss of real targets: take APCGRegressor."
+_OF_MANY = {
+    "multinomial": "That is loss='logistic', with multi_class='multinomial' or the default.",
+    "multiclass_hinge": "That is loss='hinge' with multi_class='crammer_singer'.",
+}
+
+
+def _elsewhere(margin: bool) -> dict[str, str]:
+    """Names that other libraries, or other estimators, have, and what to write here."""
+    known = dict.fromkeys(losses.names(margin=not margin), _OF_NUMBERS if margin else _OF_CLASSES)
+    known |= _OF_MANY if margin else dict.fromkeys(_OF_MANY, _OF_CLASSES)
+    return known | {theirs: known.get(ours, ours) for theirs, ours in losses.ELSEWHERE.items()}
 
 
 def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> losses.Loss:
     """The loss of that name with its own parameters, or the loss object itself."""
+    wanted = losses.by_name(known[0]).margin
     if isinstance(loss, losses.Loss):
-        wanted = losses.by_name(known[0]).margin
         if loss.margin != wanted:
             kind = "margins (a classification loss)" if wanted else "residuals (a regression loss)"
             raise ValueError(f"loss must be of {kind}, got {loss!r}.")
         return loss
-    name = check.choice(loss, "loss", known, losses.ELSEWHERE)
+    name = check.choice(loss, "loss", known, _elsewhere(wanted))
     made: dict[str, Callable[[], losses.Loss]] = {
         "smoothed_hinge": lambda: losses.SmoothedHinge(parameters["gamma"]),
         "huber": lambda: losses.Huber(parameters["delta"]),
@@ -92,6 +109,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
             alpha,
             sample_weight=weights,
             l1_ratio=self.l1_ratio,
+            positive=self.positive,
             intercept=bool(self.fit_intercept),
         )
 
@@ -104,9 +122,10 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
 
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
         """One solution for each problem, in threads if n_jobs says so: the same in any case."""
+        check_n_jobs(self.n_jobs)
         options = self._options() | {"verbose": self.verbose}
         rng = check.generator(self.random_state)
-        return solve_all(plan, starts, options, rng, task, getattr(self, "n_jobs", None))
+        return solve_all(plan, starts, options, rng, task, self.n_jobs)
 
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""
@@ -141,8 +160,8 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         cure = (
             "That is as far as double precision goes: raise tol."
             if code == "precision"
-            else "Raise max_epochs, tol or alpha, or scale the features (StandardScaler, "
-            "with_mean=False if sparse)."
+            else f"{_TAKE_AUTO if self.method != 'auto' else ''}Raise max_epochs, tol or alpha, or "
+            "scale the features (StandardScaler, with_mean=False if sparse)."
         )
         warnings.warn(
             f"{type(self).__name__} did not reach tol={tol:g}{count}: the relative duality "

@@ -12,6 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
+from .._base.elsewhere import answers_other_names
 from .._base.types import Answer, Array, MatrixLike, Seed, Stored
 from .._base.validation import Vector
 from ..data import check_sparse
@@ -134,6 +135,8 @@ class APCGRegressor(Regressor):
         n_samples, or over the sum of the weights.
     l1_ratio : float, default=0.5
         For "elasticnet".
+    positive : bool, default=False
+        Keep all coefficients w >= 0; the intercept may be negative.
     delta : float, default=1.35
         For "huber".
     epsilon : float, default=0.1
@@ -151,6 +154,9 @@ class APCGRegressor(Regressor):
         The order of the coordinates. An integer gives the same result every time.
     verbose : int, default=0
         1 says what "auto" chose and why, and shows a progress bar on a terminal.
+    n_jobs : int, default=None
+        Threads for several problems, as in `APCGClassifier`. A regression is one, so that it
+        changes nothing; it is here for code that gives it to every estimator.
 
     Attributes
     ----------
@@ -179,6 +185,7 @@ class APCGRegressor(Regressor):
     'converged'
     """
 
+    @answers_other_names
     def __init__(
         self,
         loss: str | losses.Loss = "squared",
@@ -186,6 +193,7 @@ class APCGRegressor(Regressor):
         penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
+        positive: bool = False,
         delta: float = 1.35,
         epsilon: float = 0.1,
         fit_intercept: bool = True,
@@ -195,11 +203,13 @@ class APCGRegressor(Regressor):
         warm_start: bool = False,
         random_state: Seed = None,
         verbose: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.delta = delta
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -209,6 +219,7 @@ class APCGRegressor(Regressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(

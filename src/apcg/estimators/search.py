@@ -10,14 +10,9 @@ that all folds share X.
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,165 +30,18 @@ from sklearn.utils.metadata_routing import (
 
 from .._base import validation as check
 from .._base.validation import Vector
-from ..certify.points import Start
-from ..certify.result import Solution
 from ..data import views
-from ..problems.erm import ERM
 from ..problems.objective import Objective
-from ..run.solve import solve
-from . import by_sweeps, ridge, sparse
+from . import by_sweeps, ratios, ridge, sparse
+from .fold import Fold
 from .interrupted import in_threads, search_so_far
-from .linear import Linear, Plan, start_at
+from .linear import Linear, Plan
 from .progress import Task
 
-EARLY, PATH, MIDDLE = 1e-2, 1e-3, 1e-4
+#: Gaps that alphas are solved to while they race; `fold.EARLY` comes before.
+PATH, MIDDLE = 1e-3, 1e-4
 #: More alphas than anybody can mean.
 MOST_ALPHAS = 100_000
-
-
-@dataclass
-class Fold:
-    """The problems of a fold and its test part; then what came of them, by the number of alpha."""
-
-    plan: Plan
-    test: tuple[Any, Any]
-    scored: dict[str, Any]  # goes to the scorer
-    scorer: Any
-    model: Any  # a copy of the estimator, to be scored; it scores itself if `scorer` is None
-    rng: np.random.Generator
-    options: dict[str, Any]
-    answers: dict[int, Sequence[Solution | by_sweeps.Answer]] = field(default_factory=dict)
-    scores: dict[int, float] = field(default_factory=dict)
-    changes: dict[int, float] = field(default_factory=dict)
-    passes: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def by_sweeps(self) -> bool:
-        """Whether it is a problem with K outputs, to be solved by sweeps over blocks."""
-        return by_sweeps.applies(self.plan.problems[0], self.options["method"])
-
-    def walk(self, grid: Vector, tol: float, task: Task) -> Fold:
-        """Solve for all alphas to tol, from the largest to the smallest."""
-        order = [int(k) for k in np.argsort(-grid, kind="stable")]
-        for place, k in enumerate(order):
-            alpha = float(grid[k])
-            ahead = self._ahead(grid[order[max(0, place - 2) : place + 1]])
-            known = [self.answers[j] for j in order[max(0, place - 2) : place]]
-            starts = [
-                _extrapolated(p.with_alpha(alpha), [answers[c] for answers in known], ahead)
-                for c, p in enumerate(self.plan.problems)
-            ]
-            self._solve(k, alpha, starts, tol, -(-self.options["max_epochs"] // 4))
-            task.subtask("alpha").end()
-        task.end()
-        return self
-
-    def at_once(self, grid: Vector) -> bool:
-        """Solve a sparse model for all alphas, and score them; whether all came to an end."""
-        tol, passes = self.options["tol"], self.options["max_epochs"]
-        found = []
-        for problem in self.plan.problems:
-            made = sparse.optima(problem, grid, tol, passes, self.rng)
-            if made is None:
-                return False
-            found.append(made)
-        spent = np.max([made[2] for made in found], axis=0)
-        self.passes = {k: int(spent[k]) for k in range(grid.size)}
-        if self.scorer is None and not is_classifier(self.model):
-            W, b, _ = found[0]
-            scores = self.model._scores(*self.test, W, b + self.plan.offset, **self.scored)
-            self.scores = dict(enumerate(map(float, scores)))
-        else:
-            for k in range(grid.size):
-                self.scores[k] = self._score(_picked(found, k))
-        # one of them is kept, for who interrupts a later fold
-        best = int(np.argmax(np.nan_to_num([*self.scores.values()], nan=-np.inf)))
-        self.answers[best] = _picked(found, best)
-        return True
-
-    def refine(self, grid: Vector, numbers: Any, tol: float) -> Fold:
-        """Go on with some of the alphas, to a smaller tol."""
-        for k in map(int, numbers):
-            self._solve(k, float(grid[k]), self.answers[k], tol, self.options["max_epochs"])
-        return self
-
-    @staticmethod
-    def _ahead(alphas: Vector) -> float:
-        """How far the next alpha is from the last, in steps from the one before to the last."""
-        if alphas.size < 3 or alphas[0] == alphas[1]:
-            return 0.0
-        return min(1.0, math.log(alphas[1] / alphas[2]) / math.log(alphas[0] / alphas[1]))
-
-    def _solve(self, k: int, alpha: float, starts: Any, tol: float, passes: int) -> None:
-        """Solve to a gap of tol, and to a tenth of that of the early point; score both."""
-        if self.by_sweeps:
-            self._sweep(k, alpha, starts[0], tol, passes)
-            return
-        early: dict[int, Any] = {}
-        answers = []
-        for c, (problem, start) in enumerate(zip(self.plan.problems, starts, strict=True)):
-
-            def enough(found: Any, c: int = c) -> bool:
-                known = c in early and early[c].gap <= EARLY * abs(early[c].primal)
-                if not known and (found.epoch == 0 or 2 * found.epoch <= passes):
-                    early[c] = found
-                return bool(found.gap <= min(tol * abs(found.primal), 0.1 * early[c].gap))
-
-            answers.append(
-                solve(
-                    problem.with_alpha(alpha),
-                    x0=start,
-                    random_state=self.rng,
-                    callback=enough,
-                    **self.options | {"max_epochs": passes},
-                )
-            )
-        if any(r.status.code == "interrupted" for r in answers):
-            raise KeyboardInterrupt
-        self.answers[k] = answers
-        self.passes[k] = self.passes.get(k, 0) + max(r.epochs for r in answers)
-        first = self._score([early[c] for c in range(len(answers))])
-        self.scores[k] = self._score(answers)
-        self.changes[k] = abs(self.scores[k] - first)
-
-    def _sweep(self, k: int, alpha: float, start: Any, tol: float, passes: int) -> None:
-        """The same for K outputs, by estimated gaps."""
-        problem = self.plan.problems[0].with_alpha(alpha)
-        early, answer = by_sweeps.solve(problem, start, (10 * tol, tol), passes, self.rng)
-        self.answers[k] = [answer]
-        self.passes[k] = self.passes.get(k, 0) + answer.epochs
-        self.scores[k] = self._score([answer])
-        self.changes[k] = abs(self.scores[k] - self._score([early]))
-
-    def _score(self, answers: Any) -> float:
-        known = self.plan.describe(answers)
-        self.model.__dict__.update(known)
-        if self.scorer is not None:
-            given = self.scorer(self.model, *self.test, **self.scored)
-            if not isinstance(given, numbers.Real | np.number):
-                raise TypeError(f"scoring must give a number, got {given!r}.")
-            return float(given)
-        W, b = np.atleast_2d(known["coef_"]), known["intercept_"]
-        return float(self.model._scores(*self.test, W, b, **self.scored)[0])
-
-
-def _picked(found: Sequence[Any], k: int) -> list[Any]:
-    """The answers for alpha k, of problems that have W and b of all alphas each."""
-    return [SimpleNamespace(w=W[k].copy(), intercept=float(b[k]), x=None) for W, b, _ in found]
-
-
-def _extrapolated(problem: ERM, known: Sequence[Any], ahead: float) -> Start | None:
-    """Where to start for the next alpha: on the line through the last two dual points."""
-    if not known:
-        return None
-    last, before = known[-1], known[0]
-    if problem.K > 1:  # it is shrunk to what is best for this alpha where it is taken up
-        return Start(last.x, last.w, last.intercept)
-    w, b, x = (
-        getattr(last, part) + ahead * (getattr(last, part) - getattr(before, part))
-        for part in ("w", "intercept", "x")
-    )
-    return start_at(problem, w if problem.g.is_l2 else last.w, b, x)
 
 
 class Search(Linear):
@@ -214,35 +62,63 @@ class Search(Linear):
         self, X: Any, y: Any, target: tuple[Any, ...], weights: Any, params: dict[str, Any]
     ) -> None:
         """Cross-validate over the alphas, and fit with the best; `target` is for `_plan`."""
-        grid = self._grid()
+        grid, tried = self._grid(), ratios.copies(self)
         cv = check_cv(self._n_folds(y), y, classifier=is_classifier(self))
         scorer = None if self._scored_by(self.scoring) else self._scorer()
         split, scored = self._routed(scorer, weights, params)
-        plan = self._plan(X, *target, weights, float(grid[0]))
-        plan.share(self.method)
+        plans = [each._plan(X, *target, weights, float(grid[0])) for each in tried]
         parts = list(cv.split(X, y, **split))
         if not parts:
             raise ValueError(f"cv gives no split, got {self.cv!r}; give a number of folds, say 5.")
         _check_rows(parts, X.shape[0])
-        task = Task.root(self, len(parts) + len(plan.problems), X, y, weights)
-        best = None if task else self._ridge(plan, parts, y, weights, grid, scored)
-        if best is None:
-            seeds = check.generator(self.random_state).integers(2**31, size=len(parts))
-            folds = [
-                self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
-                for part, seed in zip(parts, seeds, strict=True)
+        steps = len(tried) * len(parts) + len(plans[0].problems)
+        task = Task.root(self, steps, X, y, weights)
+        alone = len(tried) == 1
+        with ratios.kept_so_far(self, tried):
+            best = [
+                each._best(X, y, target, weights, plan, parts, grid, scored, scorer, task, alone)
+                for each, plan in zip(tried, plans, strict=True)
             ]
-            try:
-                best = None if task else self._at_once(folds, plan, grid)
-                if best is None:
-                    best = self._race(folds, grid, task)
-            except KeyboardInterrupt:
-                search_so_far(self, folds, plan, grid)
-                raise
-        self.alpha_, self.best_score_ = float(grid[best]), float(np.mean(self.scores_[best]))
+        means = [_mean(each.scores_)[k] for each, k in zip(tried, best, strict=True)]
+        first = int(np.argmax(means))
+        self.alpha_ = float(grid[best[first]])
+        self.best_score_ = float(np.mean(tried[first].scores_[best[first]]))
+        ratios.keep(self, tried, tried[first], grid)
+        plan = plans[first]
         plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
         # from zero, so that it is the same as a fit with this alpha
         self._finish(plan, [None] * len(plan.problems), task)
+
+    def _best(
+        self,
+        X: Any,
+        y: Any,
+        target: tuple[Any, ...],
+        weights: Any,
+        plan: Plan,
+        parts: list[Any],
+        grid: Vector,
+        scored: dict[str, Any],
+        scorer: Any,
+        task: Task,
+        alone: bool,
+    ) -> int:
+        """The number of the best alpha for this l1_ratio, which is `alone` or one of many."""
+        plan.share(self.method)
+        best = None if task else self._ridge(plan, parts, y, weights, grid, scored)
+        if best is not None:
+            return best
+        seeds = check.generator(self.random_state).integers(2**31, size=len(parts))
+        folds = [
+            self._fold(X, y, target, weights, part, plan, scored, scorer, int(seed))
+            for part, seed in zip(parts, seeds, strict=True)
+        ]
+        try:
+            best = None if task else self._at_once(folds, plan, grid)
+            return self._race(folds, grid, task, alone) if best is None else best
+        except KeyboardInterrupt:
+            search_so_far(self, folds, plan, grid)
+            raise
 
     def _at_once(self, folds: list[Fold], plan: Plan, grid: Vector) -> int | None:
         """The best alpha of a sparse model, by number, all solved to tol; None if one was not."""
@@ -254,8 +130,8 @@ class Search(Linear):
         self.scores_, self.n_iter_path_ = _table(folds, "scores"), _table(folds, "passes")
         return int(np.argmax(_mean(self.scores_)))
 
-    def _race(self, folds: list[Fold], grid: Vector, task: Task) -> int:
-        """The number of the best alpha."""
+    def _race(self, folds: list[Fold], grid: Vector, task: Task, alone: bool) -> int:
+        """The number of the best alpha; solved to tol if it is to be compared with others."""
         tol = self._options()["tol"]
         levels = [t for t in (PATH, MIDDLE) if t > tol] + [tol]
         if folds[0].by_sweeps:
@@ -269,7 +145,7 @@ class Search(Linear):
             mean, slack = _mean(scores), np.nan_to_num(changes.mean(axis=1))
             # within rounding, so that equal scores stay together
             running = np.flatnonzero(mean + slack >= np.max(mean - slack) - 1e-12)
-            if running.size == 1:
+            if running.size == 1 and alone:
                 break
             folds = in_threads(
                 [partial(f.refine, grid, running, level) for f in folds], self.n_jobs

@@ -228,17 +228,24 @@ def table_1(sets: list[Dataset]) -> list[Size]:
 
 
 def write(
-    sets: list[Dataset], cells: list[Cell], out: Path, *, passes: int, seed: int, interrupted: bool
+    sets: list[Dataset],
+    cells: list[Cell],
+    out: Path,
+    *,
+    passes: int,
+    seed: int,
+    interrupted: bool,
+    figures: bool = True,
 ) -> Path:
-    """The report, in Markdown."""
+    """The report, in Markdown; `figures` says whether there are any."""
     path = out / "report.md"
-    lines = _lines(sets, cells, passes, seed, interrupted)
+    lines = _lines(sets, cells, passes, seed, interrupted, figures)
     write_text(path, "\n".join(lines) + "\n", _read(sets))
     return path
 
 
 def _lines(
-    sets: list[Dataset], cells: list[Cell], passes: int, seed: int, interrupted: bool
+    sets: list[Dataset], cells: list[Cell], passes: int, seed: int, interrupted: bool, figures: bool
 ) -> Iterator[str]:
     yield "# The experiments of section 5.3\n"
     if interrupted or not all(c.complete for c in cells):
@@ -277,9 +284,12 @@ def _lines(
             f"| {row['data']} | {Path(row['source']).name}{stand_in} | {row['n']:,} | {row['d']:,} "
             f"| {100 * row['sparsity']:.2g} % | {n:,}, {d:,}, {sparsity:g} % |"
         )
-    yield "\n## Figure 1: P(w) - P*\n\n![Figure 1](figure1.png)\n"
-    yield "## Figure 2: the duality gap\n\n![Figure 2](figure2.png)\n"
-    yield "## At the end of the runs\n"
+    if figures:
+        yield "\n## Figure 1: P(w) - P*\n\n![Figure 1](figure1.png)\n"
+        yield "## Figure 2: the duality gap\n\n![Figure 2](figure2.png)"
+    else:
+        yield "\nThere are no figures: matplotlib is not installed, or nothing was run."
+    yield "\n## At the end of the runs\n"
     yield (
         f'"arrived after k": below {FLOOR:g} of P* since pass k. The last two columns are the '
         "proof: P* is between them.\n"

@@ -228,7 +228,7 @@ class StronglyConvex(Loss):
         return np.asarray(self.eta * (x1 - x))
 
 
-#: What other libraries call these losses, or the nearest to them.
+#: What other libraries call these losses, or a sentence on how to say it here.
 ELSEWHERE = {
     "log_loss": "logistic",
     "log": "logistic",
@@ -243,7 +243,7 @@ ELSEWHERE = {
     "squared_loss": "squared",
     "least_squares": "squared",
     "svm": "hinge",
-    "modified_huber": "smoothed_hinge",
+    "modified_huber": "It is 4 times the smoothed hinge with gamma=2: take that, and alpha/4.",
 }
 
 

@@ -53,7 +53,7 @@ class OutputsLoss:
         raise NotImplementedError
 
     def conjugate(self, u: Any, y: Any) -> Vector:
-        """phi*(u_i) = max_z <u_i, z> - phi(z, y_i) for each row"""
+        """`phi*(u_i) = max_z <u_i, z> - phi(z, y_i)` for each row"""
         raise NotImplementedError
 
     def check_labels(self, y: Any, n: int, K: int | None = None) -> tuple[Any, int]:
@@ -161,7 +161,7 @@ class MulticlassHinge(ClassLoss):
     """max_k (z_k + [k != y]) - z_y (Crammer and Singer), labels 0..K-1.
 
     With gamma > 0 its smoothed form: max over pi in the simplex of
-    sum_{k != y} pi_k + <z, pi - e> - (gamma/2)|pi - e|^2.
+    `sum_{k != y} pi_k + <z, pi - e> - (gamma/2)|pi - e|^2`.
     """
 
     name = "multiclass_hinge"

@@ -23,6 +23,11 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int, K: int = 1) -> Reg
     ratio = check.number(l1_ratio, "l1_ratio", low=0.0, high=1.0)
     if not isinstance(positive, bool | np.bool_):
         raise TypeError(f"positive must be True or False, got {positive!r}.")
+    if penalty is None or (isinstance(penalty, str) and penalty == "none"):
+        raise ValueError(
+            f"penalty={penalty!r} is not possible: without a penalty no duality gap is finite. For "
+            'next to none take penalty="l2" and alpha=1e-8, say.'
+        )
     if isinstance(penalty, str | type):
         name = check.choice(penalty, "penalty", NAMES if K == 1 else (*NAMES, *GROUPS))
         if name in GROUPS:

@@ -98,11 +98,11 @@ class ERM:
 
     K = 1  #: the number of outputs
 
-    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **__: Any) -> ERM:
+    def __new__(cls, X: Any = None, y: Any = None, loss: Any = None, *_: Any, **given: Any) -> ERM:
         """A problem with K outputs, if the loss or the labels say so."""
         from .outputs import class_for
 
-        return object.__new__(class_for(cls, y, loss))
+        return object.__new__(class_for(cls, y, loss, given))
 
     def __init__(
         self,
@@ -387,7 +387,7 @@ class ERM:
     def refine(self, x: Any) -> Vector:
         """T(x), the proximal full gradient step of Theorem 4, with the simple splitting.
 
-        argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)
+        `argmin_T <grad f(x), T> + (|A|^2/(2 lambda n^2))|T - x|^2 + Psi(T)`
         """
         self._no_intercept("refine")
         x = self.check_x(x)

@@ -37,7 +37,8 @@ def check_solvable(loss: Loss, g: Regulariser, penalty: str) -> None:
     if g.leaves_free:
         raise ValueError(
             "penalty leaves features without any penalty or bounds, and then no duality gap "
-            "is finite; give each a positive weight."
+            "is finite; give each a positive weight. (For w >= 0 with an L1 or L2 penalty say "
+            "positive=True.)"
         )
 
 

@@ -11,7 +11,7 @@ if y has more than one column.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from .. import losses
 from .._base import validation as check
 from .._base.checks_outputs import quick_outputs_report
+from .._base.elsewhere import refuse_other_names
 from .._base.own import is_own, refuse_overrides
 from .._base.validation import Matrix, Vector
 from .._base.weights import divisor, normalised
@@ -42,8 +43,12 @@ def has_outputs(y: Any, loss: Any) -> bool:
     )
 
 
-def class_for(cls: type[ERM], y: Any, loss: Any) -> type[ERM]:
-    """The class of a problem that is made by `cls`. What a class of the user's says is refused."""
+def class_for(cls: type[ERM], y: Any, loss: Any, given: Iterable[str] = ()) -> type[ERM]:
+    """The class of a problem that is made by `cls`. What a class of the user's says is refused.
+
+    So are parameters that are `given` by the names of other libraries.
+    """
+    refuse_other_names("ERM", given, ("intercept",))
     many = has_outputs(y, loss)
     if not is_own(cls):
         return Outputs if cls is ERM and many else cls

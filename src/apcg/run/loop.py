@@ -241,4 +241,5 @@ class _Loop:
     def _status(self, code: str) -> Status:
         if not hasattr(self, "best"):
             raise KeyboardInterrupt  # there is nothing to give back yet
-        return Status.of(code, self.epoch, self.best.measure, self.target)
+        best = self.best
+        return Status.of(code, self.epoch, best.measure, self.target, best.measured)

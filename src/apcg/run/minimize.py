@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._base import validation as validate
 from .._base.budget import Budget, Work
+from .._base.elsewhere import answers_other_names
 from .._base.types import Blocks, Seed
 from .._base.validation import Index, Vector
 from ..certify.judge import Check
@@ -36,6 +37,7 @@ _MU = "it is relative to the norm |.|_L; leave it out, or take 0.0, if you do no
 _CHECK_OVERHEAD = 50_000
 
 
+@answers_other_names
 def minimize(
     f: LinearComposite | OwnFunction,
     psi: Penalty | OwnPenalty | None = None,
@@ -80,9 +82,9 @@ def minimize(
     max_epochs : an epoch is one step for each sampled block, on average; for "auto", steps on
         columns with as many nonzeros in all.
     random_state : a seed, a numpy Generator or None. The same seed gives the same result.
-    check_every : epochs between checks; None chooses.
-    sampling : "permutation" (each block once an epoch) or "uniform" (as in the paper's theorems);
-        in an epoch of "auto" some may come more often than others.
+    check_every : passes between checks; None chooses.
+    sampling : "permutation" (each block once a pass) or "uniform" (as in the paper's theorems);
+        in a pass of "auto" some may come more often than others.
     callback : called with each check (x, fun, residual, epoch, seconds); a true value stops.
     verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
     time_limit : in seconds.
@@ -156,7 +158,8 @@ def _advised(status: Status, method: str) -> Status:
 def _look(problem: Composite, x: Vector) -> Check:
     """F and the residual at x."""
     fun, residual = problem.value(x), problem.residual(x)
-    return Check(_Point(x), x, residual, fun, {"fun": fun, "residual": residual}, arrays=(x,))
+    columns: dict[str, float | str] = {"fun": fun, "residual": residual}
+    return Check(_Point(x), x, residual, fun, columns, arrays=(x,), measured="residual")
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class _Task:
         # An oracle of the user's may be slow: the time limit is looked at after every step.
         work = problem.work if problem.compiled else CHUNK * problem.n
         self._pieces = max(1, work // CHUNK)
-        # Looks cost a pass or so: under 20 % of the work, and at least one in 20 epochs.
+        # Looks cost a pass or so: under 20 % of the work, and at least one in 20 passes.
         self._every = min(20, 5 * (1 + _CHECK_OVERHEAD // (5 * max(problem.work, 1))))
 
     def advance(self, budget: Budget) -> Work:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base import validation as validate
+from .._base.elsewhere import answers_other_names
 from ..certify.certificate import certify, certify_again
 from ..certify.judge import Judge
 from ..certify.points import Certificate, Point, Report, Start
@@ -18,6 +19,7 @@ from ..problems.erm import ERM
 from .loop import Options, Outcome, run
 
 
+@answers_other_names
 def solve(
     problem: ERM,
     method: str | Method = "auto",
