@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor
 
 from apcg import ERM, datasets
 from apcg.methods.paper.sdca import SDCA
-from apcg.methods.plan.costs import RATES
+from apcg.problems.costs import RATES
 
 
 def nanoseconds(action, least=0.05, repeat=5):

@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import html.parser
 import importlib
 import io
 import os
@@ -44,6 +45,7 @@ def test_the_examples_run_and_print_what_the_page_says(page, tmp_path, monkeypat
             assert said.getvalue().rstrip() == block[2].rstrip(), f"{page.name}, line {line}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_commands_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     """In a `console` block a line `$ ...` is a command, what follows its output; `...` is any."""
@@ -91,16 +93,59 @@ def test_the_map_has_every_numbered_thing_of_the_paper():
     assert "Figures 1 and 2" in text
 
 
-def test_the_documentation_builds_without_warnings(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The documentation, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("documentation") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True,
                           env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    commands = (tmp_path / "site" / "commands.html").read_text(encoding="utf-8")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_documentation_builds_without_warnings(site):
+    commands = (site / "commands.html").read_text(encoding="utf-8")
     for option in ("--max-passes", "--quick", "--probabilities", "--bound"):
         assert option in commands
-    assert "condition_number" in (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
+    assert "condition_number" in (site / "api.html").read_text(encoding="utf-8")
+
+
+#: The elements of the pages, and the attributes without a value that they have.
+TAGS = """
+    html head meta title link script style body header nav main article section aside footer div
+    span p a h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tr th td pre code em strong del
+    small sup sub br hr img button form input label details summary dialog blockquote svg path g
+    circle rect math mi mn mo mrow msub msup msubsup mfrac mtext mspace semantics annotation figure
+    figcaption
+"""
+BARE = {"hidden", "required", "checked", "disabled", "async", "defer", "open", "selected"}
+
+
+class Tags(html.parser.HTMLParser):
+    """The tags of a page that are no HTML: <z, w> of a formula, which a browser does not show."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.strange = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        bare = {name for name, value in attributes if value is None}
+        if tag not in TAGS.split() or not all(n in BARE or n.startswith("data-") for n in bare):
+            self.strange.append(self.get_starttag_text())
+
+
+def test_no_formula_is_taken_for_a_tag(site):
+    """Formulas with < and > stand in backticks, in pages and in docstrings."""
+    strange = Tags("<p>the sum of <z, pi - e> and <b, x> and <code>1 < 2</code></p>").strange
+    assert strange == ["<z, pi - e>", "<b, x>"]
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    found = {str(p.relative_to(site)): Tags(p.read_text(encoding="utf-8")).strange for p in pages}
+    assert {page: tags for page, tags in found.items() if tags} == {}
 
 
 def test_the_pages_have_examples():

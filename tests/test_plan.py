@@ -9,9 +9,9 @@ from erm_problems import one_hot, problem, text_like
 from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.plan import costs
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import Watch, seconds
+from apcg.problems import costs
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smoothed_hinge"])

@@ -8,9 +8,10 @@ import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
 from apcg.methods.base import Start, Target
-from apcg.methods.plan import costs
+from apcg.methods.plan import predicted
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import Watch
+from apcg.problems import costs
 
 RNG = np.random.default_rng(0)
 
@@ -89,28 +90,28 @@ def test_few_sweeps_where_lambda_is_large():
 def test_dense_rows_have_their_own_prices():
     sparse = easy(1e-2, density=1.0)
     dense = ERM(sparse.samples.stored.toarray(), sparse.y, "logistic", alpha=1e-2)
-    assert costs.easy_sweeps(dense, 1e-3) < costs.easy_sweeps(sparse, 1e-3)
-    assert costs.newton(dense, 1e-3) < costs.newton(sparse, 1e-3)
+    assert predicted.easy_sweeps(dense, 1e-3) < predicted.easy_sweeps(sparse, 1e-3)
+    assert predicted.newton(dense, 1e-3) < predicted.newton(sparse, 1e-3)
     assert costs.gram_entries(dense) == costs.gram_entries(sparse)
 
 
 def test_what_an_easy_problem_costs():
     p, tol = easy(1e-2), 1e-3
-    assert costs.easy_sweeps(p, 1e-6) > costs.easy_sweeps(p, tol) < costs.newton(p, tol)
-    assert costs.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
-    assert costs.easy_sweeps(easy(1 / 11_000), tol) < math.inf  # r = 1/(4 alpha n) < 1
-    assert costs.easy_sweeps(easy(1 / 13_000), tol) == math.inf
-    assert costs.easy_sweeps(p, tol) < costs.easy_sweeps(easy(1e-3), tol)
-    resting = costs.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
-    assert resting == pytest.approx(costs.RESTING * costs.easy_sweeps(p, tol))
+    assert predicted.easy_sweeps(p, 1e-6) > predicted.easy_sweeps(p, tol) < predicted.newton(p, tol)
+    assert predicted.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
+    assert predicted.easy_sweeps(easy(1 / 11_000), tol) < math.inf  # r = 1/(4 alpha n) < 1
+    assert predicted.easy_sweeps(easy(1 / 13_000), tol) == math.inf
+    assert predicted.easy_sweeps(p, tol) < predicted.easy_sweeps(easy(1e-3), tol)
+    resting = predicted.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
+    assert resting == pytest.approx(predicted.RESTING * predicted.easy_sweeps(p, tol))
     heavy = easy(1e-2, sample_weight=np.where(np.arange(3000) < 1500, 1.0, 3.0))
-    assert costs.easy_sweeps(heavy, tol) == pytest.approx(costs.easy_sweeps(p, tol))
+    assert predicted.easy_sweeps(heavy, tol) == pytest.approx(predicted.easy_sweeps(p, tol))
 
 
 def test_digits():
-    assert costs.digits(1e-3) == pytest.approx(3)
-    assert costs.digits(10.0) == 0
-    assert costs.digits(0.0) == costs.digits(1e-300) == pytest.approx(12)
+    assert predicted.digits(1e-3) == pytest.approx(3)
+    assert predicted.digits(10.0) == 0
+    assert predicted.digits(0.0) == predicted.digits(1e-300) == pytest.approx(12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])

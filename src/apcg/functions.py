@@ -147,7 +147,7 @@ class Custom:
 
 
 class LinearComposite:
-    """f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2, with h an object like `Custom`.
+    """`f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2`, with h an object like `Custom`.
 
     A is dense or sparse, rows by coordinates; c is a vector; sigma a number >= 0 or a vector.
     """
@@ -307,7 +307,7 @@ class Logistic(LinearComposite):
 
 
 class Quadratic(LinearComposite):
-    """f(x) = (1/2)x'Qx + <c, x>, given Q (symmetric, positive semidefinite) or a factor B, Q = B'B.
+    """`f(x) = (1/2)x'Qx + <c, x>`, given Q (symmetric, positive semidefinite) or B with Q = B'B.
 
     Quadratic(Q, c) keeps p = Qu and q = Qv and reads the gradient at i; Quadratic(c=c, factor=B)
     keeps p = Bu and q = Bv. Take whichever has fewer nonzeros.

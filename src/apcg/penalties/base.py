@@ -65,10 +65,10 @@ class Regulariser(Protocol):
         """The prox of g(w) - sum_j (b_j/2) w_j^2, what is left of g when f has its square."""
 
     def conjugate(self, v: Vector) -> float:
-        """g*(v) = max_w <v, w> - g(w), infinite outside its domain."""
+        """`g*(v) = max_w <v, w> - g(w)`, infinite outside its domain."""
 
     def conjugate_gradient(self, v: Vector) -> Vector:
-        """A maximiser of <v, w> - g(w): the gradient of g* at v if g is strongly convex."""
+        """A maximiser of `<v, w> - g(w)`: the gradient of g* at v if g is strongly convex."""
 
     def excess(self, v: Vector) -> float:
         """How many times v is outside the domain of g*: v/excess is inside; at most 1 inside."""

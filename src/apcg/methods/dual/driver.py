@@ -26,8 +26,8 @@ import numpy as np
 
 from ..._base.validation import Index, Vector
 from ...certify.points import Certificate, Point
+from ...problems import costs
 from ..base import REFRESH, Budget, Report, Run, Target, Work
-from ..plan import costs
 from .estimates import Estimates, Sweeps
 from .momentum import FEWEST, Momentum
 from .rows_kept import RowsKept

@@ -46,6 +46,7 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     NO_INTERCEPT,
@@ -63,7 +64,6 @@ from ..base import (
 from ..paper.coordinate import CHUNK, Coordinates
 from ..paper.sampling import Sampler, Sweep
 from ..paper.sdca import DualAscent
-from ..plan import costs
 
 #: Plain SDCA where R^2/(lambda gamma) is at most this many times n: the rule of the authors.
 PLAIN_UP_TO = 10.0

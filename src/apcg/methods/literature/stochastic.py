@@ -18,11 +18,11 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.stochastic import Memory, Rule, run_stochastic
 from ...certify.points import Certificate, Point, Start
 from ...data import views
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import Budget, Need, Report, Run, Work
 from ..paper.coordinate import CHUNK
 from ..paper.sampling import Sampler, Sweep
-from ..plan import costs
 
 ELASTIC_NET = Need(
     'penalty "l2" or "elasticnet", with one L2 weight for all features and without bounds',

@@ -31,9 +31,9 @@ import numpy as np
 
 from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import SMOOTH_LOSS, Needs, Target
-from ..plan import costs
 from .full import FullRun, Predicted, start_vector
 
 #: After an accepted step L is multiplied by this, after a refused one by 2.

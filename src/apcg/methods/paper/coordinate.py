@@ -17,10 +17,10 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Point, Start
 from ...data import views
+from ...problems import costs
 from ...problems.composite import settle_zero_blocks
 from ...problems.erm import ERM
 from ..base import REFRESH, Budget, Report, Run, Target, Work
-from ..plan import costs
 from .proximal_intercept import ProximalIntercept
 from .sampling import Sampler, Sweep
 

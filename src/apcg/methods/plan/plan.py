@@ -26,6 +26,7 @@ import numpy as np
 
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     ONE_OUTPUT,
@@ -53,7 +54,7 @@ from ..reductions.row_space import Span
 from ..reductions.smoothing import Smoothing
 from ..sparse import WorkingSet
 from ..sparse.groups.method import GroupSet
-from . import costs
+from . import predicted
 from .watch import PlanTuning, Watch, interior_applies
 
 #: What can be left out of the plan.
@@ -124,7 +125,7 @@ class Auto:
         left_out = {idea for idea in self.without if idea in PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
-            if costs.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
+            if predicted.interior(problem, np.arange(problem.n_samples)) <= self.tuning.tiny:
                 return Interior(), f"{shape}, so few that the fewest steps count"
             left_out.add("momentum")  # the interior point method is there for what is slow
             shape += ", and the interior point method for what is slow"
@@ -141,9 +142,9 @@ class Auto:
         if not problem.interval.a.any():  # with bounds alone there are no zeros to gain by
             return None
         kinks = unmet(InteriorL1(), problem) is None
-        cost = costs.interior_l1(problem) if kinks else math.inf
+        cost = predicted.interior_l1(problem) if kinks else math.inf
         if unmet(WorkingSet(), problem) is None:
-            most = self.tuning.tried * cost / max(costs.working_set_pass(problem), 1.0)
+            most = self.tuning.tried * cost / max(predicted.working_set_pass(problem), 1.0)
             why = "the penalty makes weights zero, and the loss is smooth"
             return WorkingSet(alone=False, most=most), why
         sweeps = self.tuning.interior_l1 * (costs.lean_sweep(problem) + costs.RATES.call)
@@ -172,7 +173,7 @@ class Auto:
             return False
         if problem.intercept and tol < self.tuning.easy_free:
             return False
-        return costs.easy_sweeps(problem, tol) < costs.newton(problem, tol)
+        return predicted.easy_sweeps(problem, tol) < predicted.newton(problem, tol)
 
     def _in_span(self, problem: ERM, smooth: bool) -> Method:
         """What solves the small problem.
@@ -189,7 +190,7 @@ class Auto:
         """Whether the samples are few, dense and long."""
         t, n = self.tuning, problem.n_samples
         constant = problem.loss.eta == problem.loss.gamma
-        passes = costs.inner_products(problem) / costs.dense_sweep(problem)
+        passes = predicted.inner_products(problem) / costs.dense_sweep(problem)
         return (
             problem.d >= t.wide * n
             and passes <= t.span[0 if constant else 1]

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...._base.validation import Index, Vector
 from ....certify.points import Start
+from ....problems import costs
 from ....problems.erm import ERM
 from ...base import Target
-from ...plan import costs
 from ..blocks import Copied
 from ..gram import GramModel
 from ..penalty import ScaledPenalty

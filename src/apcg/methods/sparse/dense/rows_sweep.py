@@ -12,7 +12,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ...._kernels.sparse import lasso
-from ...plan import costs
+from ....problems import costs
 from ..penalty import ScaledPenalty
 from ..tuning import SetTuning
 
