@@ -13,13 +13,13 @@ export PATH := $(BIN):$(PATH)
 help:  ## these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(or $(wildcard $(READY)),$(DEMO_READY))  ## train and compare: certificates, tables, pictures in out/; 10 s, the first time two minutes or more
+demo: $(or $(wildcard $(READY)),$(DEMO_READY))  ## train and compare: certificates, tables, pictures in out/; 10 s, and some minutes the first time
 	$(BIN)/python examples/demo.py --out out
 
-test: $(READY)  ## the quick tests, of every module: about 4 minutes on one core, 2 on two
+test: $(READY)  ## the quick tests, of every module: a few minutes
 	$(BIN)/python -m pytest -m "not slow" --hypothesis-profile=quick
 
-test-all: test  ## all tests: the quick ones, then the slow ones, and those of properties with more examples
+test-all: test  ## all tests: the quick ones, then the slow ones; a quarter of an hour on one core
 	$(BIN)/python -m pytest -m "slow or hypothesis"
 
 test-oldest:  ## all tests with the oldest versions of what apcg needs, in .venv-oldest

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from apcg import ERM
+from apcg.data import views
 from apcg.methods.paper.apcg import APCG
 from apcg.methods.paper.sdca import SDCA
 from apcg.sequences import Sequence
@@ -137,7 +138,7 @@ class Plain:
         if data.dtype != "float64":
             raise ValueError("plain.c is for float64.")
         p = data.problem
-        values, columns, starts = (np.asarray(a) for a in p.samples.arrays)
+        values, columns, starts = (np.asarray(a) for a in p.samples.view(views.arrays))
         dense = len(starts) == 0
         if not dense and starts.dtype != np.int32:
             raise ValueError("plain.c is for 32 bit indices.")

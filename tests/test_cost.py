@@ -57,7 +57,7 @@ def touched(problem, order):
     coordinates = np.zeros(problem.N, dtype=bool)
     for i in order:
         coordinates[problem.block(int(i))] = True
-    rows = np.zeros(problem.f.columns.n_rows, dtype=bool)
+    rows = np.zeros(problem.f.columns.shape[1], dtype=bool)
     rows[problem.f.columns.stored[np.flatnonzero(coordinates)].indices] = True
     return coordinates, rows
 
@@ -132,7 +132,7 @@ def test_steps_do_not_read_other_columns(A):
     other = APCG(problem, np.zeros(N), Sequence.choose(N, 1e-4, None))
     mine = np.zeros(N, dtype=bool)
     mine[order] = True
-    problem.f.columns.data.reshape(N, PER_COLUMN)[~mine] = np.nan
+    problem.f.columns.stored.data.reshape(N, PER_COLUMN)[~mine] = np.nan
     problem.L[~mine] = np.nan
     other.epoch(order)
     np.testing.assert_array_equal(other.x, x)

@@ -1,8 +1,4 @@
-"""Matrices in every storage, against NumPy: products, slices, borders, and what is not copied.
-
-The entries are small multiples of 1/4, so that sums are exact in whatever order: results are equal,
-not close.
-"""
+"""What is made of a user's matrix: what is refused, what is not copied, what is known of it."""
 
 import pickle
 import re
@@ -12,147 +8,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import compressed, matrices
 from quick import examples
 
 from apcg import ERM, functions, solve
 from apcg._kernels.data import matrix
-from apcg.data import Bordered, Dense, Sparse, by_coordinate, by_row
-from apcg.data.matrix import index_type
-
-FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
-quarters = st.integers(-8, 8).map(lambda k: k / 4)
-
-
-def compressed(M, index, rng, *, by_columns=False, repeated=False, zeros=False, shuffled=False):
-    """A CSR or CSC matrix equal to M, with repeated, zero and unsorted entries as asked for."""
-    data, indices, indptr = [], [], [0]
-    for line in M.T if by_columns else M:
-        columns = np.flatnonzero((line != 0) | (zeros & (rng.random(line.size) < 0.3)))
-        values = line[columns]
-        if repeated and columns.size:
-            part = rng.integers(-8, 9, columns.size).astype(M.dtype) / 4
-            columns, values = np.r_[columns, columns], np.r_[values - part, part]
-        order = rng.permutation(columns.size) if shuffled else np.argsort(columns, kind="stable")
-        data.append(values[order])
-        indices.append(columns[order])
-        indptr.append(indptr[-1] + columns.size)
-    made = (sp.csc_array if by_columns else sp.csr_array)(M.shape, dtype=M.dtype)
-    made.data = np.concatenate(data).astype(M.dtype)
-    made.indices, made.indptr = np.concatenate(indices).astype(index), np.array(indptr, dtype=index)
-    return made
-
-
-@st.composite
-def matrices(draw):
-    """(a matrix as a user may give it, the same as a dense float64 array)"""
-    n, d = draw(st.integers(1, 7)), draw(st.integers(1, 6))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    density = draw(st.sampled_from([0.0, 0.4, 1.0]))
-    M = rng.integers(-8, 9, (n, d)) / 4 * (rng.random((n, d)) < density)
-    M[rng.random(n) < 0.2] = 0.0
-    M[:, rng.random(d) < 0.2] = 0.0
-    given = M.astype(draw(st.sampled_from([np.float32, np.float64])))
-    kind = draw(st.sampled_from(["dense", "compressed", *FORMATS]))
-    if kind == "dense":
-        return draw(st.sampled_from([np.array, np.asfortranarray, np.ndarray.tolist]))(given), M
-    if kind != "compressed":
-        return sp.coo_array(given).asformat(kind), M
-    options = {k: draw(st.booleans()) for k in ("by_columns", "repeated", "zeros", "shuffled")}
-    return compressed(given, draw(st.sampled_from([np.int32, np.int64])), rng, **options), M
-
-
-@st.composite
-def maps(draw):
-    """(a map, the matrix A that it should be, with a column for each coordinate)"""
-    given, M = draw(matrices())
-    A, made = (M, by_coordinate(given, "A")) if draw(st.booleans()) else (M.T, by_row(given, "X"))
-    if draw(st.booleans()):
-        c = draw(st.sampled_from([1.0, -0.25, 3.0]))
-        return made.bordered(c), np.vstack([A, np.full(A.shape[1], c)])
-    return made, A
-
-
-def vector(data, size):
-    return np.array(data.draw(st.lists(quarters, min_size=size, max_size=size)), dtype=float)
-
-
-@given(maps(), st.data())
-@examples(300)
-def test_a_map_is_its_matrix(pair, data):
-    made, A = pair
-    rows, n = A.shape
-    border = made.constant != 0
-    assert (made.shape, made.n_rows, made.n_coordinates) == (A.shape, rows, n)
-    x, r = vector(data, n), vector(data, rows)
-    np.testing.assert_array_equal(made.adjoint(x), A @ x)
-    np.testing.assert_array_equal(made.times(r), A.T @ r)
-    np.testing.assert_array_equal(made.squared_norms(), np.sum(A**2, axis=0))
-    np.testing.assert_array_equal(made.squared_norms(r), r @ A**2)
-    gram, count = made.gram(x)
-    np.testing.assert_array_equal(gram, A * x @ A.T)
-    kept, each = x != 0, np.diff(made.arrays[2]) if made.arrays[2].size else rows - border
-    assert count == np.sum(kept * (each * (each + 1) / 2)) + border * made.nnz
-    some = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)), dtype=np.intp)
-    taken = made.take(some)
-    assert taken.dtype == np.float64
-    np.testing.assert_array_equal(dense(taken), A.T[some])
-
-
-@given(maps(), st.data())
-@examples(200)
-def test_a_transposed_map_and_the_slices_of_a_map(pair, data):
-    made, A = pair
-    turned = made.transposed
-    assert turned is made.transposed  # made once
-    assert turned.shape == A.T.shape
-    assert turned.constant == 0
-    np.testing.assert_array_equal(dense(turned.take(np.arange(A.shape[0]))), A)
-    np.testing.assert_array_equal(turned.squared_norms(), np.sum(A**2, axis=1))
-    size = data.draw(st.integers(1, A.shape[1] + 1))
-    if data.draw(st.booleans()):
-        made.squared_norms()  # from then on known to the slices too
-    first = 0
-    for part in made.chunks(size):
-        B = A[:, first : first + size]
-        assert part.shape == B.shape
-        assert part.constant == made.constant
-        x, r = vector(data, B.shape[1]), vector(data, B.shape[0])
-        np.testing.assert_array_equal(part.adjoint(x), B @ x)
-        np.testing.assert_array_equal(part.times(r), B.T @ r)
-        np.testing.assert_array_equal(part.squared_norms(), np.sum(B**2, axis=0))
-        np.testing.assert_array_equal(part.lengths, made.lengths[first : first + size])
-        np.testing.assert_array_equal(dense(part.take(np.arange(B.shape[1]))), B.T)
-        first += size
-    assert first - size < A.shape[1] <= first
-    assert sum(part.nnz for part in made.chunks(size)) == made.nnz
-
-
-@given(maps())
-@examples(200)
-def test_the_arrays_are_those_of_the_matrix(pair):
-    """What the kernels read: no place twice, all inside, in a type that they know."""
-    made, A = pair
-    values, indices, indptr = made.arrays
-    plain = A[:-1] if made.constant else A
-    if made.constant:
-        np.testing.assert_array_equal(A[-1], made.constant)
-    assert values.dtype in (np.float32, np.float64)
-    assert values.flags.c_contiguous
-    assert made.nnz == values.size
-    if indptr.size == 0:
-        np.testing.assert_array_equal(values.reshape(plain.shape[::-1]), plain.T)
-        np.testing.assert_array_equal(made.lengths, np.full(A.shape[1], plain.shape[0]))
-        return
-    assert indices.dtype == indptr.dtype
-    assert indices.dtype in (np.int32, np.int64)
-    assert indptr[-1] == indices.size == values.size
-    np.testing.assert_array_equal(made.lengths, np.maximum(np.diff(indptr), 1))
-    again = np.zeros_like(plain.T)
-    for i, line in enumerate(again):
-        own = indices[indptr[i] : indptr[i + 1]]
-        assert np.unique(own).size == own.size
-        line[own] = values[indptr[i] : indptr[i + 1]]
-    np.testing.assert_array_equal(again, plain.T)
+from apcg.data import Dense, Sparse, by_coordinate, by_row, views
+from apcg.data.sparse import index_type
 
 
 @given(matrices(), st.booleans())
@@ -161,30 +23,8 @@ def test_nothing_that_was_given_is_changed(pair, by_columns):
     given, _ = pair
     before = pickle.dumps(given)
     made = (by_coordinate if by_columns else by_row)(given, "X")
-    made.transposed, made.with_ones.transposed, made.squared_norms()
+    made.view(views.transposed), made.with_ones.view(views.transposed), made.squared_norms()
     assert pickle.dumps(given) == before
-
-
-@given(maps())
-@examples(50)
-def test_pickled_maps(pair):
-    made, A = pair
-    made.transposed  # noqa: B018
-    again = pickle.loads(pickle.dumps(made))
-    np.testing.assert_array_equal(dense(again.take(np.arange(A.shape[1]))), A.T)
-    assert again.squared_norms().tobytes() == made.squared_norms().tobytes()
-
-
-def test_a_dense_map_is_pickled_once():
-    X = np.ones((100, 100))
-    assert len(pickle.dumps(by_row(X, "X"))) < 1.1 * X.nbytes
-
-
-def dense(rows):
-    return rows.toarray() if sp.issparse(rows) else rows
-
-
-# ---- entries that are not finite -----------------------------------------------------------------
 
 
 @given(matrices(), st.sampled_from([np.nan, np.inf, -np.inf]), st.booleans(), st.data())
@@ -278,17 +118,17 @@ def test_usable_sparse_arrays_are_not_copied(tmp_path, value, index, by_columns,
             setattr(X, name, mapped(tmp_path, name, getattr(X, name)))
     made = by_coordinate(X, "A") if by_columns else by_row(X, "X")
     assert isinstance(made, Sparse)
-    whole = (made.data, made.indices, made.indptr, made.stored.data, made.stored.indices)
+    whole = (*made.view(views.arrays), made.stored.data, made.stored.indices)
     given = (X.data, X.indices, X.indptr, X.data, X.indices)
     for a, b in zip(whole, given, strict=True):
         assert np.shares_memory(a, b)
         assert a.dtype == b.dtype
     border = made.bordered(2.0)
-    assert all(a is b for a, b in zip(border.arrays, made.arrays, strict=True))
-    for part in (*made.chunks(4), *(b.inner for b in border.chunks(3))):
-        assert np.shares_memory(part.data, X.data)
-        assert np.shares_memory(part.indices, X.indices)
+    same = zip(border.view(views.arrays), made.view(views.arrays), strict=True)
+    assert all(a is b for a, b in same)
+    for _, part in (*made.chunks(4), *border.chunks(3)):
         assert np.shares_memory(part.stored.data, X.data)
+        assert np.shares_memory(part.stored.indices, X.indices)
 
 
 @pytest.mark.parametrize("value", [np.float32, np.float64])
@@ -300,10 +140,10 @@ def test_a_usable_dense_array_is_not_copied(tmp_path, value, by_columns, on_disk
     X = mapped(tmp_path, "X", X) if on_disk else X
     made = by_coordinate(X, "A") if by_columns else by_row(X, "X")
     assert isinstance(made, Dense)
-    assert np.shares_memory(made.data, X)
+    assert np.shares_memory(made.view(views.arrays)[0], X)
     assert np.shares_memory(made.stored, X)
-    for part in made.chunks(5):
-        assert np.shares_memory(part.data, X)
+    for _, part in made.chunks(5):
+        assert np.shares_memory(part.view(views.arrays)[0], X)
         assert np.shares_memory(part.stored, X)
 
 
@@ -318,7 +158,7 @@ def test_a_problem_on_disk(tmp_path):
         setattr(disk, name, mapped(tmp_path, name, getattr(X, name)))
     problem = ERM(disk, y, "logistic")
     theirs = (disk.data, disk.indices, disk.indptr)
-    assert all(map(np.shares_memory, problem.samples.arrays, theirs))
+    assert all(map(np.shares_memory, problem.samples.view(views.arrays), theirs))
     r = solve(problem, "apcg", max_epochs=5, random_state=0)
     np.testing.assert_array_equal(r.w, expected.w)
 
@@ -336,7 +176,7 @@ def test_norms_are_computed_once_and_cannot_be_changed():
         with pytest.raises(ValueError, match="read-only"):
             norms[0] = 0
         # the check and the product by themselves: the same sums in the same order
-        anew = Sparse(*made.arrays, 17) if sp.issparse(made.stored) else Dense(made.stored)
+        anew = Sparse(*made.view(views.arrays), 17) if made.sparse else Dense(made.stored)
         assert anew.squared_norms().tobytes() == norms.tobytes()
         problem = ERM(form(X), np.arange(30.0), "squared")
         assert np.sqrt(norms.max()) == problem.R
@@ -350,30 +190,29 @@ def test_a_border_is_one_number_that_is_not_zero():
             made.bordered(wrong)
     with pytest.raises(ValueError, match="has a border already"):
         made.bordered(1.0).bordered(2.0)
-    assert isinstance(made.with_ones, Bordered)
     assert made.with_ones is made.with_ones
     assert made.with_ones.constant == 1
     assert made.constant == 0
 
 
-def test_a_slice_has_a_coordinate():
+def test_a_chunk_has_a_row():
     for made in (by_row(np.ones((3, 2)), "X"), by_row(sp.eye_array(3, format="csr"), "X")):
-        with pytest.raises(ValueError, match="at least one coordinate, got 0"):
+        with pytest.raises(ValueError, match="at least one row, got 0"):
             list(made.chunks(0))
 
 
 def test_a_copy_with_a_border_keeps_the_type_of_indices_or_widens_it():
     for index in (np.int32, np.int64):
         X = compressed(np.eye(4), index, np.random.default_rng(0))
-        turned = by_row(X, "X").bordered(3.0).transposed
-        assert turned.indptr.dtype == turned.indices.dtype
+        turned = by_row(X, "X").bordered(3.0).view(views.transposed)
+        assert turned.stored.indptr.dtype == turned.stored.indices.dtype
         np.testing.assert_array_equal(turned.stored.toarray(), [*np.eye(4), np.full(4, 3.0)])
     narrow = np.dtype(np.int32)
     assert index_type(narrow, 2**31 - 1) == np.int32
     assert index_type(narrow, 2**31) == np.int64
 
 
-def test_functions_take_a_map_of_any_storage():
+def test_functions_take_a_matrix_of_any_storage():
     """f of `minimize` by columns, with its constants from the norms of the check."""
     rng = np.random.default_rng(0)
     A = rng.integers(-8, 9, (9, 5)) / 4 * (rng.random((9, 5)) < 0.6)

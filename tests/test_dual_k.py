@@ -17,6 +17,7 @@ from apcg import ERM, solve
 from apcg._kernels.data import products_k
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
+from apcg.data import views
 from apcg.estimators import APCGClassifier
 from apcg.methods.base import Budget, Target
 from apcg.methods.dual.method import begin
@@ -42,7 +43,7 @@ def test_the_sum_over_labels_is_the_product(layout):
     p = problem("softmax", layout=layout, weighted=True)
     share = np.random.default_rng(1).dirichlet(np.ones(8))
     out = np.zeros((p.d, 8))
-    products_k.dot_labels(*p.samples.arrays, p.y, p.weights, share, out)
+    products_k.adjoint_labels(*p.samples.view(views.arrays), p.y, p.weights, share, out)
     x = p.weights[:, None] * (np.eye(8)[p.y] - share)
     assert np.allclose(out, p.samples.stored.T @ x, atol=1e-6 if layout == "float32" else 1e-13)
 

@@ -152,10 +152,10 @@ def test_numbers_of_rare_features_are_last(alone, monkeypatch):
     assert (back != X).nnz == 0
     x = np.random.default_rng(0).standard_normal((200, 4))
     rows, z = np.zeros((made.order.size, 4)), np.empty((200, 4))
-    products_k.dot(*made.shared, x, rows, made.far)
+    products_k.adjoint(*made.shared, x, rows, made.far)
     assert np.allclose(made.expand(rows, x), X.T @ x, atol=1e-13)
     W = X.T @ x
-    products_k.tdot(*made.shared, np.ascontiguousarray(W[made.order]), z, made.far)
+    products_k.times(*made.shared, np.ascontiguousarray(W[made.order]), z, made.far)
     assert np.allclose(z + (sp.csr_matrix(made.own, shape=X.shape) @ W), X @ W, atol=1e-12)
 
 

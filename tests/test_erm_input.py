@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from erm_problems import data, text_like
 
 from apcg import ERM, losses, solve
+from apcg.data import views
 from apcg.penalties import L1, Box
 
 X, Y = data("logistic")
@@ -197,7 +198,7 @@ def test_every_form_of_x_gives_the_same_and_is_left_alone(tmp_path, method, pena
 def test_usable_data_is_not_copied(make):
     M = make(D)
     p = ERM(M, Y)
-    assert np.shares_memory(p.samples.data, M.data if sp.issparse(M) else M)
+    assert np.shares_memory(p.samples.view(views.arrays)[0], M.data if sp.issparse(M) else M)
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, np.asarray])
@@ -205,7 +206,7 @@ def test_usable_data_is_not_copied(make):
 def test_float32_reaches_a_tight_gap_of_its_own(make, loss):
     """The state is float64, so a float32 X has an optimum known as well as any other."""
     p = ERM(make(D.astype(np.float32)), Y, loss, "l2", 1e-3)
-    assert p.samples.data.dtype == np.float32
+    assert p.samples.stored.dtype == np.float32
     r = solve(p, tol=1e-8, max_epochs=20_000, random_state=0)
     assert r.converged
     assert p.primal(r.w) - p.dual(r.x) <= 1e-8 * r.primal

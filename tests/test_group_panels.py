@@ -10,11 +10,9 @@ from group_cases import off
 from apcg import ERM
 from apcg._kernels.sparse import panels
 from apcg.certify.points import Start
-from apcg.data import Dense
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning
 from apcg.methods.sparse.groups import panels as group_panels
-from apcg.methods.sparse.groups import products as group_products
 from apcg.methods.sparse.groups import squares as group_squares
 from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty
 from apcg.methods.sparse.groups.panels import Layout, Panels, PanelTuning, Source
@@ -44,33 +42,15 @@ def test_products_with_data_by_rows(n, d, K):
     rng = np.random.default_rng(10 * n + K)
     X, R, W = rng.standard_normal((n, d)), rng.standard_normal((n, K + 2)), np.zeros((d, wide(K)))
     out = np.zeros((K, d))
-    panels.dot(X, R[:, :K], np.zeros((K, 8)), out)
+    panels.adjoint(X, R[:, :K], np.zeros((K, 8)), out)
     assert out == pytest.approx(R[:, :K].T @ X, abs=1e-12)
     if K == 1:
         return
     some = np.flatnonzero(rng.random(d) < 0.6)
     W[:, :K] = rng.standard_normal((d, K))
     got = np.empty((n, wide(K)))
-    panels.tdot(X, some, np.ascontiguousarray(W[some]), got)
+    panels.times(X, some, np.ascontiguousarray(W[some]), got)
     assert got[:, :K] == pytest.approx(X[:, some] @ W[some, :K], abs=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("K", [1, 2, 4, 8])
-@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("few", [0, 10**6])
-def test_products_choose_a_way_and_give_the_same(dtype, K, zeros, few, monkeypatch):
-    monkeypatch.setattr(group_products, "FEW_NUMBERS", few)
-    rng = np.random.default_rng(K)
-    X = rng.standard_normal((33, 50)).astype(dtype)
-    samples, x = Dense(X), rng.standard_normal((33, K))
-    W = rng.standard_normal((50, K)) * (rng.random((50, 1)) >= zeros)
-    for given in (x, np.asfortranarray(x), x[::-1], np.repeat(x, 2, axis=1)[:, ::2]):
-        assert group_products.columns_times(samples, given) == pytest.approx(X.T @ given, abs=1e-5)
-    assert group_products.rows_times(samples, W) == pytest.approx(X @ W, abs=1e-5)
-    assert group_products.rows_times(samples, W[:, 0]) == pytest.approx(X @ W[:, 0], abs=1e-5)
-    if dtype == np.float64:
-        assert group_products.rows_times(samples, W) == pytest.approx(X @ W, abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -14,6 +14,7 @@ from apcg import ERM, APCGClassifier, losses, solve
 from apcg.certify.certificate import certify
 from apcg.certify.points import Start
 from apcg.cli.info import auto_takes
+from apcg.data import by_row
 from apcg.methods.base import Target, unmet
 from apcg.methods.interior.interior_l1 import InteriorL1, InteriorL1Run, InteriorL1Tuning, _moved
 from apcg.methods.interior.kkt import KKTTuning, Saddle
@@ -176,7 +177,7 @@ def test_equations_are_solved(shape, intercept):
     R, W = 10.0 ** rng.uniform(-9, 4, d), 10.0 ** rng.uniform(-4, 9, n)
     R[8:], W[8:] = np.maximum(R[8:], 1.0), np.minimum(W[8:], 1.0)
     r, f, total = rng.standard_normal(d), rng.standard_normal(n), 0.5 * intercept
-    dw, e, db = Saddle(X, R, W, KKTTuning(), intercept=intercept).solve(r, f, total)
+    dw, e, db = Saddle(by_row(X, "X"), R, W, KKTTuning(), intercept=intercept).solve(r, f, total)
     assert np.abs(R * dw - X.T @ e - r).max() <= 1e-9 * np.abs(r).max()
     assert np.abs(X @ dw + db + e / W - f).max() <= 1e-9 * np.abs(f).max()
     assert not intercept or e.sum() == pytest.approx(total, abs=1e-7 * np.abs(e).max())

@@ -389,23 +389,24 @@ def test_values_from_sums_of_another_length():
 def test_products_compare_lengths(make, border):
     plain = by_row(make(sound("csr").toarray()), "X")
     A = plain.bordered(0.5) if border else plain
+    D = A.shape[1]
     for wrong in (0, 1, N - 1, N + 1, 50_000):
         for product in (A.adjoint, A.gram):
             with pytest.raises(ValueError, match=f"must have length {N}"):
                 product(np.ones(wrong))
-    for wrong in (0, 1, A.n_rows - 1, A.n_rows + 1, 50_000):
+    for wrong in (0, 1, D - 1, D + 1, 50_000):
         for product in (A.times, A.squared_norms):
-            with pytest.raises(ValueError, match=rf"length {A.n_rows}, got .* \({wrong},\)"):
+            with pytest.raises(ValueError, match=rf"length {D}, got .* \({wrong},\)"):
                 product(np.ones(wrong))
-    with pytest.raises(ValueError, match=r"x must have length 12, got an array of shape \(\)"):
+    with pytest.raises(ValueError, match=r"R must have length 12, got an array of shape \(\)"):
         A.adjoint(None)
-    for wrong in ((A.n_rows - 1, 3), (50_000, 2), (A.n_rows, 0), (A.n_rows, 1, 1), (1, A.n_rows)):
+    for wrong in ((D - 1, 3), (50_000, 2), (D, 0), (D, 1, 1), (1, D)):
         with pytest.raises(ValueError, match="must have length"):
             A.times(np.ones(wrong))
     for wrong in ((N - 1, 3), (50_000, 2), (N, 0), (N, 1, 1), (1, N)):
         with pytest.raises(ValueError, match="must have length"):
             A.adjoint(np.ones(wrong))
-    assert A.adjoint(np.ones(N)).shape == (A.n_rows,)
-    assert A.times(np.ones(A.n_rows)).shape == (N,)
-    assert A.adjoint(np.ones((N, 3))).shape == (A.n_rows, 3)
-    assert A.times(np.ones((A.n_rows, 3))).shape == (N, 3)
+    assert A.adjoint(np.ones(N)).shape == (D,)
+    assert A.times(np.ones(D)).shape == (N,)
+    assert A.adjoint(np.ones((N, 3))).shape == (D, 3)
+    assert A.times(np.ones((D, 3))).shape == (N, 3)

@@ -19,7 +19,7 @@ from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Method, Target
 from apcg.methods.newton.hessian import Hessian
 from apcg.methods.newton.newton import Newton, NewtonTuning
-from apcg.problems.objective import Rows
+from apcg.problems.objective import Objective
 
 LOSSES = [losses.by_name(name) for name in SMOOTH] + [
     losses.SmoothedHinge(0.3),
@@ -161,9 +161,9 @@ def test_the_gap_is_that_of_the_gradient(loss, seed, size):
     rng = np.random.default_rng(seed)
     b = rng.uniform(0.1, 2, 12)
     p = ERM(X, y, loss, penalties.L2(b), 0.1, sample_weight=rng.random(40))
-    rows = Rows.of(p)
+    rows = Objective.of(p)
     w = size * rng.standard_normal(12)
-    at = rows.at(w, rows.margins(w))
+    at = rows.at(w, rows.X.times(w))
     assert at.value == pytest.approx(p.primal(w), rel=1e-12)
     gap = np.sum(rows.gradient(at) ** 2 / (2 * 0.1 * b))
     assert gap == pytest.approx(certify(p, Point(w=w)).gap, rel=1e-7, abs=1e-10 * at.value)
@@ -254,10 +254,10 @@ def test_a_warm_start(intercept):
 def test_a_warm_start_that_is_far_too_long():
     p = problem("logistic", n=500, alpha=1e-3)
     w = run(p, 1e-3)[0].w
-    rows = Rows.of(p)
+    rows = Objective.of(p)
     made = Newton(SMALL).start(p, Start(w=1000 * w), Target(1e-1), np.random.default_rng(0))
     made.advance(Budget(1))
-    value = rows.at(made.point().w, rows.margins(made.point().w)).value
+    value = rows.at(made.point().w, rows.X.times(made.point().w)).value
     assert value <= min(p.primal(t * w) for t in np.linspace(0, 2, 21)) * 1.1
 
 
@@ -326,7 +326,7 @@ def test_it_is_a_method():
 def test_a_step_that_overshoots_is_made_gentler():
     """phi'' in its place is at least that, and at least the slope of phi' along the step."""
     p = problem("logistic", n=60, alpha=1e-6)
-    rows = Rows.of(p)
+    rows = Objective.of(p)
     at = rows.at(np.zeros(p.d), np.full(60, -4.0) * p.y)
     dz = 40.0 * p.y * np.where(np.arange(60) % 3 == 0, -1, 1)
     whole = rows.trial(at, np.zeros(p.d), dz)
@@ -347,16 +347,16 @@ def test_a_step_that_overshoots_is_made_gentler():
 def test_rare_features_are_in_the_sample():
     """A sample drawn evenly knows nothing of them, and lambda is too small to help."""
     X, y = one_hot(n=8000, rare=25)
-    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-8))
+    rows = Objective.of(ERM(X, y, "logistic", alpha=1e-8))
     hessian = Hessian(rows, SMALL)
     hessian.draw(np.random.default_rng(0))
     sample = hessian.sample
     rare = slice(X.shape[1] - 25, None)
-    np.testing.assert_array_equal(sample.stored[:, rare].sum(0), X[:, rare].sum(0))
+    np.testing.assert_array_equal(sample.X.stored[:, rare].sum(0), X[:, rare].sum(0))
     assert sample.n < 0.2 * rows.n
     assert sample.weights.sum() == pytest.approx(rows.n, rel=0.2)  # P of the sample is P, about
     # with a lambda that bends more than a row, every row has the same chance
-    even = Hessian(Rows.of(ERM(X, y, "logistic", alpha=1e-1)), SMALL)
+    even = Hessian(Objective.of(ERM(X, y, "logistic", alpha=1e-1)), SMALL)
     even.draw(np.random.default_rng(0))
     assert np.ptp(even.sample.weights) == 0
 
@@ -385,7 +385,7 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
         return made._on_sample(Budget(1000))
 
     stopped = p.primal(first_w())
-    monkeypatch.setattr(Rows, "value", lambda self, w: 0.0)  # as if all were well
+    monkeypatch.setattr(Objective, "value", lambda self, w: 0.0)  # as if all were well
     assert stopped < 0.7 * p.primal(first_w())
 
 
@@ -398,7 +398,7 @@ def test_steps_on_a_sample_whose_factor_is_dear(dear, most):
     assert made._hessian.sample_steps == most
     before = made._hessian.cost
     made._on_sample(Budget(1000))
-    one = (made._hessian.sample.gram_madds + made._rows.size**3 / 6) / (2 * made._rows.nnz)
+    one = (made._hessian.sample.X.gram_madds + made._rows.size**3 / 6) / (2 * made._rows.X.nnz)
     factors = (made._hessian.cost - before) / one
     assert 1.5 < factors <= most + 0.5
     assert (factors > 2.5) == (most > 2)
@@ -417,7 +417,7 @@ def test_which_factor_is_dear():
 def test_rows_of_weight_zero_are_not_in_the_sample():
     X, y = one_hot()
     weights = np.arange(3000) % 2.0
-    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-8, sample_weight=weights))
+    rows = Objective.of(ERM(X, y, "logistic", alpha=1e-8, sample_weight=weights))
     hessian = Hessian(rows, SMALL)
     hessian.draw(np.random.default_rng(0))
     assert hessian.sample.weights.min() > 0
@@ -428,12 +428,12 @@ def test_a_poor_sample_is_left_for_a_factor_of_all_rows():
     """Conjugate gradients cost more there than the factor, and are given up."""
     X, y = one_hot(n=4000, rare=30)
     X = sp.csr_array(X * np.geomspace(1e-3, 1e3, X.shape[1]))
-    rows = Rows.of(ERM(X, y, "logistic", alpha=1e-9))
+    rows = Objective.of(ERM(X, y, "logistic", alpha=1e-9))
     poor = replace(SMALL, least_rows=5, rows_per_feature=0.1, share=0.0)
     hessian = Hessian(rows, poor)
     hessian.draw(np.random.default_rng(0))
     w = np.zeros(rows.size)
-    at = rows.at(w, rows.margins(w))
+    at = rows.at(w, rows.X.times(w))
     r = -rows.gradient(at)
     A = X.toarray()
     H = A.T @ (at.bend[:, None] * A) + np.diag(rows.ridge)

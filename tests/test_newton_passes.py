@@ -10,8 +10,9 @@ from test_newton import LOSSES, one_hot
 
 from apcg import ERM, losses
 from apcg._kernels.newton import objective
+from apcg.data import by_row
 from apcg.methods.linalg.factor import Factor
-from apcg.problems.objective import Rows
+from apcg.problems.objective import Objective
 
 
 @examples(60)
@@ -70,22 +71,18 @@ def test_products_and_gram(dtype, border, kind, d):
             row = slice(stored.indptr[i], stored.indptr[i + 1])
             stored.indices[row] = stored.indices[row][::-1].copy()
             stored.data[row] = stored.data[row][::-1].copy()
-    ridge = np.append(rng.random(d), 0.0) if border else rng.random(d)
-    rows = Rows(stored, np.ones(41), np.ones(1), 1.0, losses.Logistic(), ridge)
+    made = by_row(stored, "X")
+    made = made.with_ones if border else made
     A = np.hstack([X, np.ones((41, 1))]) if border else X.astype(float)
     A = A.astype(float)
     bend = rng.random(41) * (rng.random(41) < 0.7)
-    w, q, total = rng.standard_normal(rows.size), rng.standard_normal(41), rng.standard_normal(41)
+    w, q = rng.standard_normal(d + border), rng.standard_normal(41)
     close = {"rtol": 1e-12, "atol": 1e-13}
-    np.testing.assert_allclose(rows.margins(w), A @ w, **close)
-    np.testing.assert_allclose(rows.combine(bend), A.T @ bend, **close)
-    expected = total + 0.3 * q
-    np.testing.assert_allclose(
-        rows.product(bend, w, q, ridge, 0.3, total), A.T @ (bend * (A @ w)) + ridge * w, **close
-    )
+    np.testing.assert_allclose(made.times(w), A @ w, **close)
+    np.testing.assert_allclose(made.adjoint(bend), A.T @ bend, **close)
+    np.testing.assert_allclose(made.gram_times(bend, w, q), A.T @ (bend * (A @ w)), **close)
     np.testing.assert_allclose(q, A @ w, **close)
-    np.testing.assert_allclose(total, expected, **close)
-    gram = rows.gram(bend)
+    gram = made.gram(bend)
     np.testing.assert_allclose(np.triu(gram), np.triu(A.T @ (bend[:, None] * A)), **close)
 
 
@@ -97,10 +94,10 @@ def test_the_gram_matrix_of_many_dense_features(dtype, even):
     X = rng.standard_normal((900, 170)).astype(dtype)
     bend = np.full(900, 0.3) if even else rng.random(900) * (rng.random(900) < 0.5)
     for border in (False, True):
-        rows = Rows(X, np.ones(900), np.ones(1), 1.0, losses.Squared(), np.ones(170 + border))
+        made = by_row(X, "X").with_ones if border else by_row(X, "X")
         A = np.hstack([X, np.ones((900, int(border)))]).astype(float)
         np.testing.assert_allclose(
-            np.triu(rows.gram(bend)), np.triu(A.T @ (bend[:, None] * A)), rtol=1e-10, atol=1e-9
+            np.triu(made.gram(bend)), np.triu(A.T @ (bend[:, None] * A)), rtol=1e-10, atol=1e-9
         )
 
 
@@ -130,7 +127,7 @@ def test_a_singular_matrix_has_a_factor_too(size):
 def test_leverage():
     X, y = one_hot(rare=4)
     p = ERM(X, y, "logistic", alpha=1e-12)
-    found = Rows.of(p).leverage()
+    found = Objective.of(p).leverage()
     A = X.toarray()
     np.testing.assert_allclose(found, (A**2 / (A**2).sum(0)).sum(1), rtol=1e-4)
     weights = np.arange(len(y)) % 3.0
@@ -138,4 +135,4 @@ def test_leverage():
     s = p.weights
     ridge = p.loss.gamma * p.n * 1e-3
     expected = s * (A**2 / ((s[:, None] * A**2).sum(0) + ridge)).sum(1)
-    np.testing.assert_allclose(Rows.of(p).leverage(), expected, rtol=1e-10)
+    np.testing.assert_allclose(Objective.of(p).leverage(), expected, rtol=1e-10)

@@ -344,7 +344,7 @@ def test_methods_that_do_not_fit_say_so():
         solve(p, "afg")
     with pytest.raises(ValueError, match="smooth"):
         solve(p, "newton")
-    with pytest.raises(ValueError, match="for one output"):
+    with pytest.raises(ValueError, match="needs one output, and there are 5"):
         solve(p, "adaptive")
     with pytest.raises(ValueError, match="shape"):
         solve(p, x0=np.zeros(3))

@@ -236,7 +236,7 @@ def test_intercepts_of_a_start(b):
 class Still:
     """A method that gives one point."""
 
-    name, needs, outputs = "still", (), True
+    name, needs, outputs, intercept = "still", (), True, True
 
     def __init__(self, point):
         self._point = point

@@ -103,7 +103,7 @@ def test_an_epoch_has_as_many_nonzeros_as_the_data():
     """Passes are counted in nonzeros: leaving rows out makes more steps, not cheaper passes."""
     X, y = text_like(n=800, d=1200, noise=0.1)
     p = ERM(X, y, "squared_hinge", alpha=1e-4)
-    lengths = np.diff(p.samples.indptr)
+    lengths = np.diff(p.samples.stored.indptr)
     work = []
     original = Adaptive.epoch
 

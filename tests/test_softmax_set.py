@@ -13,6 +13,7 @@ from apcg._kernels.losses import softmax
 from apcg._kernels.sparse import softmax_columns
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
+from apcg.data import by_row, views
 from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse.penalty import ScaledPenalty
@@ -284,15 +285,13 @@ def test_sweeps_and_conjugate_gradients_minimise_the_model(free, wide):
     W = np.arange(48).reshape(12, 4).T.reshape(-1)  # by class
     edge = np.array([np.inf])
     penalty = ScaledPenalty(np.array([0.01]), np.array([0.01]), -edge, edge)
-    packed = p.samples.columns(np.float64 if wide else np.float32)
+    packed = p.samples.view(views.columns, np.float64 if wide else np.float32)
     model = EntryModel(packed, W, w[W], seen, losses, floor, penalty, free)
     for _ in range(40):
         model.positions = np.arange(48)
         model.sweep()
         model.face(20, 1e-3)
-    bordered = p.altered(samples=type(p.samples)(
-        *(lambda A: (A.data, A.indices, A.indptr, 13))(sp.csr_array(
-            np.hstack([X.toarray(), np.ones((y.size, 1))])))))  # fmt: skip
+    bordered = p.altered(samples=by_row(np.hstack([X.toarray(), np.ones((y.size, 1))]), "X"))
     H = hessian(bordered, losses.rows(seen.z), floor)
     v = np.empty(48)
     v[W] = model.v
@@ -313,7 +312,7 @@ def test_slopes_of_some_columns_and_their_tops():
     p = ERM(X, np.arange(60) % 4, "multinomial", "l1", 0.1)
     u = np.random.default_rng(0).standard_normal((60, 4))
     out, top, some = np.full((12, 4), np.nan), np.full(12, np.nan), np.array([2, 5, 9])
-    packed = p.samples.columns(np.float64)
+    packed = p.samples.view(views.columns, np.float64)
     softmax_columns.slopes(packed.entries, True, packed.start, some, u, out, top)
     np.testing.assert_allclose(out[some], (X.T @ u)[some], atol=1e-14)
     np.testing.assert_array_equal(top[some], np.abs(out[some]).max(axis=1))
@@ -436,10 +435,10 @@ def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
     X, y = data(sparse=True)
     p = ERM(X, y, "multinomial", "group", 0.05)
     dense = ERM(X.toarray(), y, "multinomial", "group", 0.05)
-    assert OutputsGroupSet.needs[1].holds(p)
+    assert OutputsGroupSet.needs[2].holds(p)
     monkeypatch.setattr(SetTuning, "dense_room", X.shape[0] * X.shape[1] - 1)
-    assert not OutputsGroupSet.needs[1].holds(p)
-    assert OutputsGroupSet.needs[1].holds(dense)
+    assert not OutputsGroupSet.needs[2].holds(p)
+    assert OutputsGroupSet.needs[2].holds(dense)
 
 
 def test_rows_run_is_the_one_for_groups():

@@ -9,7 +9,7 @@ from apcg import penalties as pen
 from apcg._kernels.sparse import first_sweeps
 from apcg.certify.certificate import certify
 from apcg.certify.points import Start
-from apcg.data.packed import Packed
+from apcg.data.columns import Packed
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns import first_sweeps as rounds

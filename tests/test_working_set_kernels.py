@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from apcg._kernels.sparse import columns, lasso
-from apcg.data.packed import Packed
+from apcg.data.columns import Packed
 from apcg.methods.sparse import SetTuning
 from apcg.methods.sparse.columns.support_cg import ColumnModel
 from apcg.methods.sparse.gram import GramModel

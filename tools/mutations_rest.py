@@ -222,9 +222,9 @@ MUTANTS = [
         only="own_objects_adapt",
     ),
     Mutant(
-        "functions.py",
+        "data/spectra.py",
         "an indefinite Q",
-        "        check_semidefinite(columns.stored)\n",
+        "    _check_semidefinite(Q)\n",
         "",
         OWN,
         only="indefinite",

@@ -26,12 +26,7 @@ from ._base.types import Block, Blocks, MatrixLike
 from ._base.validation import Index, Vector
 from ._kernels.losses.terms import Outer
 from .data import Matrix, by_coordinate, by_row
-from .data.spectra import (
-    check_minors,
-    check_semidefinite,
-    largest_eigenvalue,
-    squared_spectral_norm,
-)
+from .data.spectra import check_quadratic, largest_eigenvalue, squared_spectral_norm
 
 __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic", "check"]
 
@@ -177,7 +172,7 @@ class LinearComposite:
         c: ArrayLike | None = None,
         sigma: ArrayLike = 0.0,
     ) -> None:
-        N = columns.n_coordinates
+        N = columns.shape[0]
         self.columns = columns
         self.outer = self._make()
         self.smoothness = smoothness  # of every h_j
@@ -194,7 +189,7 @@ class LinearComposite:
 
     def _make(self) -> Outer:
         """The compiled h. It holds addresses: it is made again where f is unpickled."""
-        return self._h.outer(self.columns.n_rows)
+        return self._h.outer(self.columns.shape[1])
 
     def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in vars(self).items() if k != "outer"}
@@ -206,7 +201,7 @@ class LinearComposite:
     @property
     def n_coordinates(self) -> int:
         """N, the length of x."""
-        return self.columns.n_coordinates
+        return self.columns.shape[0]
 
     def rows(self, x: Vector) -> Vector:
         """A x less the shift of h: what p and q are made of."""
@@ -216,7 +211,7 @@ class LinearComposite:
     def add_to_shift(self, row: int, change: float) -> None:
         """Move the shift of one row: h is then a function of A x less another number there."""
         if self.shift is None:
-            self.shift = np.zeros(self.columns.n_rows)
+            self.shift = np.zeros(self.columns.shape[1])
         self.shift[row] += change
 
     def point(self, x: ArrayLike) -> Vector:
@@ -230,7 +225,7 @@ class LinearComposite:
 
     def value_from(self, x: Vector, rows: Vector) -> float:
         """f(x), given rows = `self.rows(x)`."""
-        validate.check_length(rows, self.columns.n_rows, "rows")
+        validate.check_length(rows, self.columns.shape[1], "rows")
         return float(self.outer.value(rows) + self._extra_value(x))
 
     def gradient(self, x: ArrayLike) -> Vector:
@@ -263,20 +258,20 @@ class LinearComposite:
         return float(np.sum(self.c * x) + 0.5 * np.sum(self.sigma * x * x))
 
     def _linear_part(self, i: Index, x: Vector) -> Vector:
-        return np.asarray(self.columns.take(i) @ self.outer.derivative(self.rows(x))).ravel()
+        return self.columns.rows(i).times(self.outer.derivative(self.rows(x)))
 
     def _diagonal(self) -> Vector:
         return self.columns.squared_norms()
 
     def _block_constant(self, members: Index) -> float:
-        return self.smoothness * squared_spectral_norm(self.columns.take(members))
+        return self.smoothness * squared_spectral_norm(self.columns.rows(members))
 
     @staticmethod
     def _at(parameter: Vector, i: Index) -> Index:
         return i if parameter.size > 1 else np.zeros_like(i)
 
     def __repr__(self) -> str:
-        rows, N = self.columns.n_rows, self.n_coordinates
+        rows, N = self.columns.shape[1], self.n_coordinates
         return f"{type(self).__name__}({rows} rows, {N} coordinates, {self.columns.nnz} stored)"
 
 
@@ -285,7 +280,7 @@ class LeastSquares(LinearComposite):
 
     def __init__(self, A: MatrixLike, b: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
-        shift = validate.vector(b, columns.n_rows, "b", each="row of A").copy()
+        shift = validate.vector(b, columns.shape[1], "b", each="row of A").copy()
         self._set(columns, 1.0, shift=shift, sigma=deepcopy(sigma))
 
     def _make(self) -> Outer:
@@ -297,7 +292,7 @@ class Logistic(LinearComposite):
 
     def __init__(self, A: MatrixLike, y: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
-        labels = validate.vector(y, columns.n_rows, "y", each="row of A")
+        labels = validate.vector(y, columns.shape[1], "y", each="row of A")
         if not np.isin(labels, (-1.0, 1.0)).all():
             found = ", ".join(f"{v:g}" for v in np.unique(labels)[:5])
             raise ValueError(
@@ -331,19 +326,8 @@ class Quadratic(LinearComposite):
             self._set(by_coordinate(factor, "factor"), 1.0, c=deepcopy(c))
             return
         columns = by_row(Q, "Q")
-        N = columns.n_coordinates
-        if columns.n_rows != N:
-            raise ValueError(f"Q must be square, got shape ({N}, {columns.n_rows}).")
-        asymmetry = abs(columns.stored - columns.stored.T).max()
-        if asymmetry > 1e-8 * abs(columns.stored).max():
-            raise ValueError(
-                f"Q must be symmetric, got entries that differ by {asymmetry:g} from their mirror "
-                "images; use (Q + Q.T)/2, which has the same x'Qx."
-            )
-        check_minors(columns.stored)
-        check_semidefinite(columns.stored)
+        self._diagonal_of_Q = check_quadratic(columns)
         self._given_Q = True
-        self._diagonal_of_Q = np.asarray(columns.stored.diagonal(), dtype=np.float64)
         self._set(columns, 1.0, c=deepcopy(c))
 
     _given_Q = False
@@ -364,7 +348,7 @@ class Quadratic(LinearComposite):
     def _linear_part(self, i: Index, x: Vector) -> Vector:
         if not self._given_Q:
             return super()._linear_part(i, x)
-        return np.asarray(self.columns.take(i) @ x).ravel()
+        return self.columns.rows(i).times(x)
 
     def _diagonal(self) -> Vector:
         if not self._given_Q:
@@ -374,4 +358,4 @@ class Quadratic(LinearComposite):
     def _block_constant(self, members: Index) -> float:
         if not self._given_Q:
             return super()._block_constant(members)
-        return largest_eigenvalue(self.columns.take(members)[:, members])
+        return largest_eigenvalue(self.columns.rows(members), members)

@@ -4,10 +4,14 @@
 """
 
 from .check import by_coordinate, by_row, check_sparse
-from .matrix import Bordered, Dense, Matrix, Sparse, Stored
+from .chunked import Chunked
+from .dense import Dense
+from .matrix import Arrays, Matrix, Stored
+from .sparse import Sparse
 
 __all__ = [
-    "Bordered",
+    "Arrays",
+    "Chunked",
     "Dense",
     "Matrix",
     "Sparse",

@@ -15,16 +15,24 @@ from numpy.typing import NDArray
 
 from .._base.validation import check_finite, check_real, is_sparse, to_array
 from .._kernels.data import matrix
-from .matrix import Arrays, Dense, Sparse, Stored
+from .chunked import Chunked
+from .dense import Dense
+from .matrix import Arrays, Matrix, Stored
+from .sparse import Sparse
 
 
 def by_coordinate(A: Any, name: str) -> Stored:
-    """A matrix whose *columns* are the coordinates' (minimize: A x)."""
+    """The transpose of A, whose *columns* are the coordinates' (minimize: A x)."""
     return _sparse(A, name, True) if is_sparse(A) else _dense(A, name, True)
 
 
-def by_row(X: Any, name: str) -> Stored:
-    """A matrix whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate)."""
+def by_row(X: Any, name: str) -> Matrix:
+    """X itself, whose *rows* are the coordinates' (the dual of ERM: one sample, one coordinate).
+
+    What is a `Matrix` already is not looked at again.
+    """
+    if isinstance(X, Stored | Chunked):
+        return X
     return _sparse(X, name, False) if is_sparse(X) else _dense(X, name, False)
 
 
@@ -82,7 +90,7 @@ def _sparse(A: Any, name: str, transpose: bool) -> Sparse:
         raise _broken(given, name)
     made = Sparse(*arrays, n_rows, norms)
     if code == matrix.NOT_FINITE:
-        check_finite(made.data, name, lambda k: _place(_entry(made, k), transpose))
+        check_finite(arrays[0], name, lambda k: _place(_entry(arrays, k), transpose))
     return made
 
 
@@ -120,9 +128,10 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def _entry(columns: Sparse, k: int) -> tuple[int, int]:
-    """The coordinate and row of the k-th stored number."""
-    return int(np.searchsorted(columns.indptr, k, side="right")) - 1, int(columns.indices[k])
+def _entry(arrays: Arrays, k: int) -> tuple[int, int]:
+    """The row and column, as they are stored, of the k-th number."""
+    _, indices, indptr = arrays
+    return int(np.searchsorted(indptr, k, side="right")) - 1, int(indices[k])
 
 
 def _place(stored: tuple[int, int], transpose: bool) -> str:

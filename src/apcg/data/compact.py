@@ -9,15 +9,14 @@ c a_ij^2 x_i to the predictions of that sample.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._base.validation import Index, Matrix, Vector
+from .._base.validation import Index, Vector
+from .._base.validation import Matrix as Table
 from .._kernels.data import products_k
-
-Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+from .matrix import Arrays, Stored
 
 #: The rows of W of so many features are in the second cache in any case, and the others are fetched
 #: there during the step before. (20 newsgroups, 20 classes, the products of a sweep: 18.5 ms with
@@ -63,8 +62,15 @@ class Compact:
         )
         return cls(shared, order[:m], far, own, squares, d)
 
-    def expand(self, rows: Matrix, x: Matrix) -> Matrix:
+    def expand(self, rows: Table, x: Table) -> Table:
         """The sum of A_i x_i', given that of the shared features; rows may have pads."""
         out = np.zeros((self.d, x.shape[1]))
         products_k.spread_features(rows, self.order, *self.own, x, out)
         return out
+
+
+def compact(X: Stored, alone: bool) -> Compact:
+    """Sparse X with its features in that order: a layout for `X.view`."""
+    if not X.sparse or X.constant:
+        raise TypeError("features are put in order of sparse data without a border.")
+    return Compact.of(X._arrays, X.shape[1], alone=alone)

@@ -1,447 +1,311 @@
-"""A matrix as the solvers see it: products with it, and the arrays that the kernels read.
+"""The one door to X: products with it, and the layouts that kernels read.
 
-A matrix A is stored by coordinate: row i of what is stored is the column A_i, which a step on
-coordinate i reads. In the dual of ERM a coordinate is a sample, and what is stored is X; in
-`minimize` a coordinate is an entry of x, and what is stored is the transpose of A.
+X has a row for each coordinate that a step moves. In the dual of ERM that is a sample, and X is the
+data; in `minimize` it is an entry of x, and X is the transpose of the user's A.
 
-`Sparse` and `Dense` hold arrays, in memory or mapped from a file; nothing here copies them. Data
-of type float32 stays as it is, and all sums are float64. `Bordered` adds one entry, the same
-number, at the end of every column.
+`Sparse` and `Dense` hold arrays in memory, or mapped from a file, and never copy them. `Chunked`
+hands its rows out in parts. Data of type float32 stays as it is, and all sums are float64.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._base.validation import Index, Vector, check_length, is_sparse
+from .._base.validation import Index, Vector, check_length
 from .._base.validation import Matrix as Table
-from .._kernels.data import matrix
-from . import many
-from .compact import Compact
-from .packed import Packed
+from .._kernels.data import matrix as kernel
+from . import products_k
 
-#: The gram matrix of dense columns is summed over parts of this many numbers, which are copied.
-_PART = 1_000_000
-_NO_INDEX = np.empty(0, dtype=np.int32)
-#: Of a dense matrix with fewer than one in so many entries of r that are not zero, their rows are
-#: gathered: a number that is picked out takes ten times as long as one that is passed by.
-_FEW = 16
-
-#: The data, indices and indptr of a CSR matrix.
+#: The data, indices and indptr of a CSR matrix; of a dense one all numbers, and two empty arrays.
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Matrix(Protocol):
-    """A matrix A with n_rows rows, and one column for each coordinate.
+    """X, with n rows and d columns.
 
-    A vector x has one entry for each coordinate, r and `weight` of `squared_norms` one for each
-    row. Methods raise ValueError if a vector has another length.
+    Methods raise ValueError if what they are given has another length. Everything but `view` and
+    `rows` may be computed part by part, so that X need not be in memory.
     """
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n_rows, n_coordinates)"""
-
-    @property
-    def n_coordinates(self) -> int:
-        """The number of columns of A, the length of x."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of A, the length of A x."""
+        """(n, d)"""
 
     @property
     def nnz(self) -> int:
         """How many numbers are stored."""
 
     @property
-    def arrays(self) -> Arrays:
-        """The data, indices and indptr that every kernel takes first.
+    def sparse(self) -> bool:
+        """Whether zeros are not stored."""
 
-        They are those of a CSR matrix. For a dense one, `data` is the flat array and the other two
-        are empty.
-        """
+    @property
+    def in_memory(self) -> bool:
+        """Whether `view` gives layouts of all of X."""
 
     @property
     def constant(self) -> float:
-        """The last entry of every column if it is in no array; 0 if there is no such entry."""
+        """The last entry of every row if it is in no array; 0 if there is no such entry."""
 
     @property
     def lengths(self) -> Vector:
-        """How many numbers are stored of each column; one if none, for a step costs something."""
+        """How many numbers are stored of each row; one if none, for a step costs something."""
 
     @property
-    def transposed(self) -> Matrix:
-        """A by rows: a copy, made once for all who share this map."""
+    def gram_madds(self) -> float:
+        """Multiply-adds of `gram` if no entry of s is zero."""
 
-    def adjoint(self, x: Vector) -> Vector:
-        """A x; of an x with K columns, K columns"""
+    def largest(self) -> float:
+        """About the largest |number| of X: of a thousand of them, or so many of each part."""
 
-    def times(self, r: Vector) -> Vector:
-        """A' r; of an r with K columns, K columns"""
+    def times(self, W: Table) -> Table:
+        """X W, for a vector or K columns."""
 
-    def squared_norms(self, weight: Vector | None = None) -> Vector:
-        """|A_i|^2 for every i, with row j weighted by weight_j if given."""
+    def adjoint(self, R: Table) -> Table:
+        """X'R, for a vector or K columns."""
 
-    def gram(self, weight: Vector) -> tuple[Table, float]:
-        """sum_i weight_i A_i A_i', and the multiply-adds that it took."""
+    def gram(self, s: Vector, columns: Index | None = None) -> Table:
+        """X'diag(s) X, of all columns or some: its upper triangle. What is below is not defined.
 
-    def take(self, coordinates: Index) -> Any:
-        """The columns of A with these numbers, as the rows of a float64 matrix."""
-
-    def chunks(self, n: int) -> Iterator[Matrix]:
-        """A in slices of n consecutive coordinates (the last may have fewer), all of them views.
-
-        A product with a slice reads only that part of the arrays, which may be mapped from a file.
+        No entry of s is negative.
         """
 
-    def bordered(self, constant: float) -> Bordered:
-        """The same memory, with one more entry, `constant`, at the end of every column."""
+    def gram_times(self, s: Vector, p: Vector, q: Vector) -> Vector:
+        """X'diag(s) X p, in one pass over X; q becomes X p."""
+
+    def row_gram(self, weights: Vector | None = None) -> Table:
+        """X diag(weights) X', of few rows in memory; a weight for each column, none negative."""
+
+    def squared_norms(self, weights: Vector | None = None) -> Vector:
+        """|X_i|^2 of each row, with column j weighted by weights_j if given."""
+
+    def column_squares(self, s: Vector) -> Vector:
+        """sum_i s_i X_ij^2 of each column."""
+
+    def rows(self, some: Index) -> Stored:
+        """Some rows, in memory: a copy."""
+
+    def pick(self, columns: Index) -> Stored:
+        """Some columns of X, in memory: a copy, without the border."""
+
+    def chunks(self, n: int | None = None) -> Iterator[tuple[slice, Stored]]:
+        """X in parts of consecutive rows, in order: which rows, and their matrix in memory.
+
+        A part has at most n rows. Without n they are as they come: one, if X is in memory.
+        """
+
+    def view(self, kind: Callable[Concatenate[Stored, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """kind(X, *args): a layout that some kernel reads (`views`), made once for all who ask.
+
+        It needs all of X in memory: else it raises TypeError.
+        """
+
+    def bordered(self, constant: float) -> Matrix:
+        """X with one more column, all of it `constant`, which is stored nowhere."""
+
+    @property
+    def with_ones(self) -> Matrix:
+        """`bordered(1.0)`, the same object every time, so that its views are made once."""
 
 
 class Stored(ABC):
-    """What `Sparse` and `Dense` share: the kernels, which read the arrays of either.
+    """What `Sparse` and `Dense` share: arrays in memory, and the kernels that read them."""
 
-    `stored` is the same memory as a SciPy or NumPy matrix, with a row for each coordinate.
-    """
-
-    constant = 0.0
-    stored: Any
+    in_memory = True
+    sparse: bool
 
     def __init__(
-        self, arrays: Arrays, n_coordinates: int, n_rows: int, norms: Vector | None
+        self, arrays: Arrays, n: int, d: int, norms: Vector | None, constant: float
     ) -> None:
-        self.data, self.indices, self.indptr = arrays
-        self.n_coordinates, self.n_rows = n_coordinates, n_rows
-        self._norms = norms
+        """Of n rows with d columns that are stored, and their squared norms, if known."""
+        self._arrays, self._d, self._norms, self.constant = arrays, d, norms, constant
+        self.shape = n, d + (constant != 0)
+        self._views: dict[tuple[Any, ...], Any] = {}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n_rows} x {self.n_coordinates}, {self.nnz} stored)"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n_rows, self.n_coordinates
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {self.nnz} stored)"
 
     @property
     def nnz(self) -> int:
-        return self.data.size
+        return self._arrays[0].size
 
     @property
-    def arrays(self) -> Arrays:
-        return self.data, self.indices, self.indptr
+    def _kernel(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int, float]:
+        """What each kernel takes first."""
+        return *self._arrays, self._d, self.constant
 
-    def adjoint(self, x: Vector) -> Vector:
-        check_length(x, self.n_coordinates, "x", columns=True)
-        if x.ndim == 2:
-            return many.dot(self.arrays, x, self.n_rows)
-        out = np.zeros(self.n_rows)
-        matrix.dot(*self.arrays, np.ascontiguousarray(x), out)
+    # ---- products -------------------------------------------------------------------------------
+
+    def times(self, W: Table) -> Table:
+        check_length(W, self.shape[1], "W", columns=True)
+        if W.ndim == 1:
+            return self._times(W)
+        if not self.constant:
+            return self._times_k(W)
+        return np.asarray(self._times_k(W[:-1]) + self.constant * W[-1])
+
+    def adjoint(self, R: Table) -> Table:
+        check_length(R, self.shape[0], "R", columns=True)
+        if R.ndim == 1:
+            return self._adjoint(R)
+        if not self.constant:
+            return self._adjoint_k(R)
+        return np.vstack([self._adjoint_k(R), self.constant * R.sum(axis=0)])
+
+    def _times(self, w: Vector) -> Vector:
+        out = np.empty(self.shape[0])
+        kernel.times(*self._kernel, np.ascontiguousarray(w), out)
         return out
 
-    def times(self, r: Vector) -> Vector:
-        check_length(r, self.n_rows, "r", columns=True)
-        if r.ndim == 2:
-            return many.tdot(self.arrays, r, self.n_coordinates)
-        out = np.empty(self.n_coordinates)
-        matrix.tdot(*self.arrays, np.ascontiguousarray(r), out)
+    def _adjoint(self, r: Vector) -> Vector:
+        out = np.zeros(self.shape[1])
+        kernel.adjoint(*self._kernel, np.ascontiguousarray(r), out)
         return out
 
-    def squared_norms(self, weight: Vector | None = None) -> Vector:
-        if weight is not None:
-            check_length(weight, self.n_rows, "weight")
-            return self._squared_norms(np.ascontiguousarray(weight))
+    def _times_k(self, W: Table) -> Table:
+        """X W of K columns, without the border."""
+        return products_k.times(self._arrays, W, self.shape[0])
+
+    def _adjoint_k(self, R: Table) -> Table:
+        return products_k.adjoint(self._arrays, R, self._d)
+
+    def gram(self, s: Vector, columns: Index | None = None) -> Table:
+        check_length(s, self.shape[0], "s")
+        if columns is None:
+            return self._gram(np.ascontiguousarray(s))
+        if self.constant:
+            raise ValueError("gram of some columns is for a matrix without a border.")
+        return self._gram_of(np.ascontiguousarray(s), columns)
+
+    def _gram(self, s: Vector) -> Table:
+        out = np.zeros((self.shape[1],) * 2)
+        kernel.gram(*self._kernel, s, out)
+        return out
+
+    @abstractmethod
+    def _gram_of(self, s: Vector, columns: Index) -> Table:
+        """As `gram`, of some columns."""
+
+    def gram_times(self, s: Vector, p: Vector, q: Vector) -> Vector:
+        n, d = self.shape
+        for given, size, name in ((s, n, "s"), (p, d, "p"), (q, n, "q")):
+            check_length(given, size, name)
+        out = np.zeros(d)
+        kernel.gram_times(*self._kernel, s, p, q, out)
+        return out
+
+    def row_gram(self, weights: Vector | None = None) -> Table:
+        if self.constant:
+            raise ValueError("row_gram is for a matrix without a border.")
+        if weights is not None:
+            check_length(weights, self.shape[1], "weights")
+        return self._row_gram(None if weights is None else np.sqrt(weights))
+
+    @abstractmethod
+    def _row_gram(self, root: Vector | None) -> Table:
+        """X X', with the columns of X times `root`."""
+
+    # ---- sizes ----------------------------------------------------------------------------------
+
+    def squared_norms(self, weights: Vector | None = None) -> Vector:
+        if weights is not None:
+            check_length(weights, self.shape[1], "weights")
+            norms = self._squared_norms(np.ascontiguousarray(weights[: self._d]))
+            return norms + self.constant**2 * float(weights[-1]) if self.constant else norms
         if self._norms is None:
             self._norms = self._squared_norms(np.empty(0))
         self._norms.flags.writeable = False  # all who ask get the same array
-        return self._norms
+        return self._norms + self.constant**2 if self.constant else self._norms
 
-    def _squared_norms(self, weight: Vector) -> Vector:
-        out = np.empty(self.n_coordinates)
-        matrix.squared_norms(*self.arrays, weight, out)
+    def _squared_norms(self, weights: Vector) -> Vector:
+        out = np.empty(self.shape[0])
+        kernel.squared_norms(*self._arrays, weights, out)
         return out
 
-    def _part_of_norms(self, first: int, last: int) -> Vector | None:
-        return None if self._norms is None else self._norms[first:last]
+    def column_squares(self, s: Vector) -> Vector:
+        check_length(s, self.shape[0], "s")
+        out = np.zeros(self.shape[1])
+        kernel.column_squares(*self._arrays, self._d, np.ascontiguousarray(s), out)
+        if self.constant:
+            out[-1] = self.constant**2 * float(np.sum(s))
+        return out
 
-    def take(self, coordinates: Index) -> Any:
-        return self.stored[coordinates].astype(np.float64)
-
-    @cached_property
-    def with_ones(self) -> Bordered:
-        """`bordered(1.0)`, the same object every time, so that its copy by rows is made once."""
-        return Bordered(self, 1.0)
-
-    def bordered(self, constant: float) -> Bordered:
-        return Bordered(self, constant)
-
-    @cached_property
-    def transposed(self) -> Stored:
-        return self.transpose()
+    def largest(self) -> float:
+        data = self._arrays[0]
+        return float(np.max(np.abs(data[:: max(data.size // 1000, 1)]), initial=0.0))
 
     @property
     @abstractmethod
     def lengths(self) -> Vector:
         """As in `Matrix`."""
 
+    @property
     @abstractmethod
-    def gram(self, weight: Vector) -> tuple[Table, float]:
+    def gram_madds(self) -> float:
+        """As in `Matrix`."""
+
+    # ---- other forms of it ----------------------------------------------------------------------
+
+    def view(self, kind: Callable[Concatenate[Stored, P], T], *args: P.args, **more: P.kwargs) -> T:
+        key = (kind, *args, *more.items())
+        if key not in self._views:
+            self._views[key] = kind(self, *args, **more)
+        made: T = self._views[key]
+        return made
+
+    @abstractmethod
+    def rows(self, some: Index) -> Stored:
         """As in `Matrix`."""
 
     @abstractmethod
-    def chunks(self, n: int) -> Iterator[Stored]:
+    def pick(self, columns: Index) -> Stored:
         """As in `Matrix`."""
+
+    def chunks(self, n: int | None = None) -> Iterator[tuple[slice, Stored]]:
+        if n is None:
+            yield slice(0, self.shape[0]), self
+            return
+        if n < 1:
+            raise ValueError(f"a chunk must have at least one row, got {n}.")
+        for first in range(0, self.shape[0], n):
+            at = slice(first, min(first + n, self.shape[0]))
+            yield at, self._part(at, None if self._norms is None else self._norms[at])
+
+    @abstractmethod
+    def _part(self, at: slice, norms: Vector | None) -> Stored:
+        """These rows, in the same memory."""
+
+    def bordered(self, constant: float) -> Stored:
+        if constant == 0 or not np.isfinite(constant):
+            raise ValueError(
+                f"constant must be finite and not 0, which would be no border; got {constant}."
+            )
+        if self.constant:
+            raise ValueError("this matrix has a border already, and the kernels know of one only.")
+        return self._with_constant(constant)
+
+    @abstractmethod
+    def _with_constant(self, constant: float) -> Stored:
+        """The same memory with that border."""
+
+    @cached_property
+    def with_ones(self) -> Stored:
+        return self.bordered(1.0)
+
+    @property
+    @abstractmethod
+    def stored(self) -> Any:
+        """The same memory as a SciPy or NumPy matrix, without the border."""
 
     @abstractmethod
     def transpose(self) -> Stored:
-        """A by rows, a copy."""
-
-    @abstractmethod
-    def with_column(self, value: float) -> Stored:
-        """A copy with one more coordinate at the end, whose column is all `value`."""
-
-
-class Sparse(Stored):
-    """The arrays of a CSR matrix with a row for each coordinate and `n_rows` columns.
-
-    The kernels trust them: `check` makes a Sparse of what a user gave. No row has a column twice.
-    `norms` are the squared norms of the rows, if they are known.
-    """
-
-    def __init__(
-        self,
-        data: NDArray[Any],
-        indices: NDArray[Any],
-        indptr: NDArray[Any],
-        n_rows: int,
-        norms: Vector | None = None,
-    ) -> None:
-        super().__init__((data, indices, indptr), indptr.size - 1, n_rows, norms)
-        self._columns: dict[type[np.floating[Any]], Packed] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Sparse, (*self.arrays, self.n_rows, self._norms)  # without copies made of it
-
-    @cached_property
-    def compact(self) -> Compact:
-        """The features by how many rows have them: a copy, made once for all who share this map."""
-        return Compact.of(self.arrays, self.n_rows, alone=False)
-
-    @cached_property
-    def compact_alone(self) -> Compact:
-        """The same, with features that one row has alone set apart."""
-        return Compact.of(self.arrays, self.n_rows, alone=True)
-
-    def columns(self, dtype: type[np.floating[Any]]) -> Packed:
-        """X by columns, packed, in float32 or float64: a copy, made once for all who share it."""
-        if dtype not in self._columns:
-            self._columns[dtype] = Packed.of(self.arrays, self.n_rows, double=dtype is np.float64)
-        return self._columns[dtype]
-
-    @cached_property
-    def stored(self) -> Any:
-        """The same memory as a SciPy matrix, a row for each coordinate."""
-        made = sp.csr_array((self.n_coordinates, self.n_rows), dtype=self.data.dtype)
-        # The constructor would copy int64 indices to int32 where these suffice.
-        made.data, made.indices, made.indptr = self.arrays
-        return made
-
-    def times(self, r: Vector) -> Vector:
-        check_length(r, self.n_rows, "r", columns=True)
-        packed = self._columns.get(np.float64)
-        if packed is not None and r.ndim == 1:  # so that zeros cost nothing
-            out, some = np.zeros(self.n_coordinates), np.flatnonzero(r)
-            if 4 * some.size <= self.n_rows:
-                packed.add(some, r[some], out)
-                return out
-        return super().times(r)
-
-    def gram(self, weight: Vector) -> tuple[Table, float]:
-        check_length(weight, self.n_coordinates, "weight")
-        out = np.zeros((self.n_rows, self.n_rows))
-        count = matrix.gram(*self.arrays, np.ascontiguousarray(weight), out)
-        return out + out.T - np.diag(out.diagonal()), float(count)
-
-    @cached_property
-    def lengths(self) -> Vector:
-        return np.maximum(np.diff(self.indptr), 1.0)
-
-    def chunks(self, n: int) -> Iterator[Sparse]:
-        for first, last in _slices(self.n_coordinates, n):
-            begin, end = self.indptr[first], self.indptr[last]
-            yield Sparse(
-                self.data[begin:end],
-                self.indices[begin:end],
-                self.indptr[first : last + 1] - begin,  # one small number for each coordinate
-                self.n_rows,
-                self._part_of_norms(first, last),
-            )
-
-    def transpose(self) -> Sparse:
-        made = self.stored.T.tocsr()
-        return Sparse(made.data, made.indices, made.indptr, self.n_coordinates)
-
-    def with_column(self, value: float) -> Sparse:
-        size = self.nnz + self.n_rows
-        index = index_type(self.indptr.dtype, size)
-        return Sparse(
-            np.append(self.data, np.full(self.n_rows, value, dtype=self.data.dtype)),
-            np.concatenate([self.indices, np.arange(self.n_rows)], dtype=index),
-            np.concatenate([self.indptr, [size]], dtype=index),
-            self.n_rows,
-        )
-
-
-class Dense(Stored):
-    """An array in C order with a row for each coordinate, and their squared norms, if known."""
-
-    def __init__(self, stored: NDArray[Any], norms: Vector | None = None) -> None:
-        n_coordinates, n_rows = stored.shape
-        super().__init__((stored.reshape(-1), _NO_INDEX, _NO_INDEX), n_coordinates, n_rows, norms)
-        self.stored = stored
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Dense, (self.stored, self._norms)  # one array, not two that share their memory
-
-    def adjoint(self, x: Vector) -> Vector:
-        if self.data.dtype != np.float64:  # NumPy would make a copy of float32 first
-            return super().adjoint(x)
-        check_length(x, self.n_coordinates, "x", columns=True)
-        if x.ndim == 2:  # by rows of x': BLAS takes 0.4 to 0.7 of the time for few outputs
-            return np.ascontiguousarray((x.T @ self.stored).T)
-        return np.asarray(x @ self.stored)
-
-    def times(self, r: Vector) -> Vector:
-        if self.data.dtype != np.float64:
-            return super().times(r)
-        check_length(r, self.n_rows, "r", columns=True)
-        if r.ndim == 1 and _FEW * np.count_nonzero(r) <= self.n_rows:
-            some = np.flatnonzero(r)
-            return np.asarray(self.stored[:, some] @ r[some])
-        return np.asarray(self.stored @ r)
-
-    def gram(self, weight: Vector) -> tuple[Table, float]:
-        check_length(weight, self.n_coordinates, "weight")
-        d = self.n_rows
-        out = np.zeros((d, d))
-        kept = np.flatnonzero(weight)
-        for part in np.array_split(kept, 1 + kept.size * d // _PART):
-            rows = self.take(part)
-            out += rows.T @ (weight[part, None] * rows)
-        return out, 0.5 * kept.size * d * (d + 1)
-
-    @cached_property
-    def lengths(self) -> Vector:
-        return np.full(self.n_coordinates, max(float(self.n_rows), 1.0))
-
-    def chunks(self, n: int) -> Iterator[Dense]:
-        for first, last in _slices(self.n_coordinates, n):
-            yield Dense(self.stored[first:last], self._part_of_norms(first, last))
-
-    def transpose(self) -> Dense:
-        return Dense(self.stored.T.copy(order="C"))
-
-    def with_column(self, value: float) -> Dense:
-        column = np.full((1, self.n_rows), value, dtype=self.data.dtype)
-        return Dense(np.vstack([self.stored, column]))
-
-
-@dataclass(frozen=True, eq=False)
-class Bordered:
-    """A map and one more entry, `constant`, at the end of every column, which is stored nowhere.
-
-    It is the feature of an intercept: A x gets one more entry, `constant` times the sum of x.
-    """
-
-    inner: Stored
-    constant: float
-
-    def __post_init__(self) -> None:
-        if self.constant == 0 or not np.isfinite(self.constant):
-            raise ValueError(
-                f"constant must be finite and not 0, which would be no border; got {self.constant}."
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n_rows, self.n_coordinates
-
-    @property
-    def n_coordinates(self) -> int:
-        return self.inner.n_coordinates
-
-    @property
-    def n_rows(self) -> int:
-        return self.inner.n_rows + 1
-
-    @property
-    def nnz(self) -> int:
-        return self.inner.nnz
-
-    @property
-    def arrays(self) -> Arrays:
-        return self.inner.arrays
-
-    @property
-    def lengths(self) -> Vector:
-        return self.inner.lengths
-
-    def adjoint(self, x: Vector) -> Vector:
-        check_length(x, self.n_coordinates, "x", columns=True)
-        if x.ndim == 2:
-            return np.vstack([self.inner.adjoint(x), self.constant * x.sum(axis=0)])
-        return np.append(self.inner.adjoint(x), self.constant * np.sum(x))
-
-    def times(self, r: Vector) -> Vector:
-        check_length(r, self.n_rows, "r", columns=True)
-        if r.ndim == 2:
-            return np.asarray(self.inner.times(r[:-1]) + self.constant * r[-1])
-        return self.inner.times(r[:-1]) + self.constant * float(r[-1])
-
-    def squared_norms(self, weight: Vector | None = None) -> Vector:
-        if weight is None:
-            return self.inner.squared_norms() + self.constant**2
-        check_length(weight, self.n_rows, "weight")
-        return self.inner.squared_norms(weight[:-1]) + self.constant**2 * float(weight[-1])
-
-    def gram(self, weight: Vector) -> tuple[Table, float]:
-        block, count = self.inner.gram(weight)
-        edge = self.constant * self.inner.adjoint(weight)[:, None]
-        corner = self.constant**2 * np.sum(weight)
-        return np.block([[block, edge], [edge.T, corner]]), count + self.nnz
-
-    def take(self, coordinates: Index) -> Any:
-        rows = self.inner.take(coordinates)
-        column = np.full((rows.shape[0], 1), self.constant)
-        if is_sparse(rows):
-            return sp.hstack([rows, sp.csr_array(column)], format="csr")
-        return np.hstack([rows, column])
-
-    def chunks(self, n: int) -> Iterator[Bordered]:
-        return (Bordered(part, self.constant) for part in self.inner.chunks(n))
-
-    def bordered(self, constant: float) -> Bordered:
-        raise ValueError("this map has a border already, and the kernels know of one only.")
-
-    @cached_property
-    def transposed(self) -> Stored:
-        return self.inner.transpose().with_column(self.constant)
-
-
-def index_type(known: np.dtype[Any], largest: int) -> np.dtype[Any]:
-    """The type of indices up to `largest`: that which they have, or int64 if it is too small."""
-    return known if largest <= np.iinfo(known).max else np.dtype(np.int64)
-
-
-def _slices(n_coordinates: int, n: int) -> Iterator[tuple[int, int]]:
-    if n < 1:
-        raise ValueError(f"a chunk must have at least one coordinate, got {n}.")
-    for first in range(0, n_coordinates, n):
-        yield first, min(first + n, n_coordinates)
+        """X', a copy; the border is a row of it."""

@@ -9,9 +9,10 @@ import scipy.linalg
 import scipy.sparse.linalg
 from scipy.sparse.linalg import LinearOperator
 
-from .._base.types import Stored
-from .._base.validation import Vector
-from .matrix import Matrix
+from .._base.types import Stored as Array
+from .._base.validation import Index, Vector
+from . import views
+from .matrix import Matrix, Stored
 
 #: Blocks up to this size get their constants from a full eigenvalue decomposition.
 _LANCZOS_FROM = 400
@@ -19,10 +20,10 @@ _LANCZOS_FROM = 400
 _LANCZOS_TOL = 1e-3
 
 
-def largest_singular_value_squared(columns: Matrix, scale: Vector) -> float:
-    """|diag(scale) B|_2^2 for all the stored rows B, by Lanczos, not less than the true value."""
-    n, rows = columns.n_coordinates, columns.n_rows
-    if not columns.arrays[0].any():
+def largest_singular_value_squared(X: Matrix, scale: Vector) -> float:
+    """|diag(scale) B|_2^2 for all the rows B, by Lanczos, not less than the true value."""
+    n, rows = X.shape
+    if not X.squared_norms().any():
         return 0.0
     size = min(n, rows)
 
@@ -30,15 +31,31 @@ def largest_singular_value_squared(columns: Matrix, scale: Vector) -> float:
         """The smaller of BB' and B'B times u."""
         u = np.ravel(u)
         if n <= rows:
-            return scale * columns.times(columns.adjoint(scale * u))
-        return columns.adjoint(scale**2 * columns.times(u))
+            return scale * X.times(X.adjoint(scale * u))
+        return X.adjoint(scale**2 * X.times(u))
 
     if size == 1:
         return float(product(np.ones(1))[0])
     return _lanczos(LinearOperator((size, size), matvec=product, dtype=float))
 
 
-def check_minors(Q: Stored) -> None:
+def check_quadratic(given: Matrix) -> Vector:
+    """Refuse a Q that is not symmetric and positive semidefinite; gives its diagonal."""
+    N, Q = given.shape[0], given.view(views.whole)
+    if given.shape[1] != N:
+        raise ValueError(f"Q must be square, got shape ({N}, {given.shape[1]}).")
+    asymmetry = abs(Q - Q.T).max()
+    if asymmetry > 1e-8 * abs(Q).max():
+        raise ValueError(
+            f"Q must be symmetric, got entries that differ by {asymmetry:g} from their mirror "
+            "images; use (Q + Q.T)/2, which has the same x'Qx."
+        )
+    _check_minors(Q)
+    _check_semidefinite(Q)
+    return np.asarray(Q.diagonal(), dtype=np.float64)
+
+
+def _check_minors(Q: Array) -> None:
     """Q_ii >= 0 and Q_ij^2 <= Q_ii Q_jj, which a positive semidefinite Q has. It is not enough for
     one, but a zero on the diagonal then comes with a row of zeros, as `minimize` takes it to.
     """
@@ -66,7 +83,7 @@ def check_minors(Q: Stored) -> None:
         )
 
 
-def check_semidefinite(Q: Stored) -> None:
+def _check_semidefinite(Q: Array) -> None:
     """x'Qx >= 0: by the least eigenvalue, or for a large Q by the least that Lanczos sees.
 
     What Lanczos sees is x'Qx/|x|^2 of some x. So a negative one is a proof; none is not.
@@ -84,7 +101,7 @@ def check_semidefinite(Q: Stored) -> None:
         )
 
 
-def _ritz_values(Q: Stored, steps: int) -> Vector:
+def _ritz_values(Q: Array, steps: int) -> Vector:
     """The eigenvalues of Q on the Krylov space of a random vector, in order."""
     operator = scipy.sparse.linalg.aslinearoperator(Q)
     B = np.zeros((0, Q.shape[0]))
@@ -100,16 +117,21 @@ def _ritz_values(Q: Stored, steps: int) -> Vector:
     return np.asarray(scipy.linalg.eigvalsh(B @ np.asarray(operator.matmat(B.T))))
 
 
-def squared_spectral_norm(rows: Stored) -> float:
+def squared_spectral_norm(few: Stored) -> float:
     """|B|_2^2 of the few rows B: the largest eigenvalue of the smaller of BB' and B'B."""
-    if min(rows.shape) <= _LANCZOS_FROM:
-        gram = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
-        return largest_eigenvalue(gram if isinstance(gram, np.ndarray) else gram.toarray())
-    operator = scipy.sparse.linalg.aslinearoperator(rows)
+    B = few.stored.astype(np.float64)
+    if min(B.shape) <= _LANCZOS_FROM:
+        return _top(B @ B.T if B.shape[0] <= B.shape[1] else B.T @ B)
+    operator = scipy.sparse.linalg.aslinearoperator(B)
     return _lanczos(operator @ operator.T)
 
 
-def largest_eigenvalue(gram: Stored) -> float:
+def largest_eigenvalue(few: Stored, members: Index) -> float:
+    """Of the block of a semidefinite matrix with these rows and columns, or a little more."""
+    return _top(few.stored.astype(np.float64)[:, members])
+
+
+def _top(gram: Array) -> float:
     """The largest eigenvalue of a semidefinite matrix, or a little more."""
     if gram.shape[0] > _LANCZOS_FROM:
         return _lanczos(scipy.sparse.linalg.aslinearoperator(gram))

@@ -18,7 +18,7 @@ import numpy as np
 from .._base.validation import Matrix, Vector
 from ..losses import Squared
 from ..problems.erm import ERM
-from ..problems.objective import Rows, moments
+from ..problems.objective import Objective, moments
 
 #: Of more features the decomposition takes longer than a few steps for each alpha.
 WIDEST = 500
@@ -31,7 +31,9 @@ def applies(problems: Sequence[ERM]) -> bool:
     return len(problems) == 1 and fits and first.d <= min(WIDEST, first.n)
 
 
-def optima(rows: Rows, train: Any, weights: Vector | None, alphas: Vector) -> tuple[Matrix, Vector]:
+def optima(
+    rows: Objective, train: Any, weights: Vector | None, alphas: Vector
+) -> tuple[Matrix, Vector]:
     """The best w (a row each) and b for the alphas, of the samples to train on, and their weights.
 
     `rows` are those of a problem with some alpha.

@@ -30,7 +30,8 @@ from sklearn.utils.metadata_routing import (
 
 from .._base import validation as check
 from .._base.validation import Vector
-from ..problems.objective import Rows
+from ..data import views
+from ..problems.objective import Objective
 from . import by_sweeps, ratios, ridge, sparse
 from .fold import Fold
 from .interrupted import in_threads, search_so_far
@@ -196,12 +197,12 @@ class Search(Linear):
             self._scores_itself(y[test], t) for (_, test), t in zip(parts, tested, strict=True)
         ):
             return None
-        X = plan.problems[0].samples.stored
-        rows = Rows.of(plan.problems[0])
+        X = plan.problems[0].samples
+        rows = Objective.of(plan.problems[0])
         found = (ridge.optima(rows, train, weights, grid) for train, _ in parts)
         self.scores_ = np.transpose(
             [
-                self._scores(X[test], y[test], W, b + plan.offset, **t)
+                self._scores(X.rows(test).view(views.whole), y[test], W, b + plan.offset, **t)
                 for (W, b), (_, test), t in zip(found, parts, tested, strict=True)
             ]
         )

@@ -323,7 +323,7 @@ class Composite:
             np.atleast_1d(np.asarray(self.f.sigma + self.extra, dtype=np.float64)),
             self.f.sign,
             self.L,
-            self.f.columns.n_rows - (self.f.columns.constant != 0),  # without the border
+            self.f.columns.shape[1] - (self.f.columns.constant != 0),  # without the border
             self.members,
             self.starts,
             self.f.columns.constant,

@@ -54,7 +54,7 @@ RATES = Rates()
 
 def is_dense(problem: ERM) -> bool:
     """Whether all numbers of X are stored."""
-    return bool(problem.samples.arrays[2].size == 0)
+    return not problem.samples.sparse
 
 
 def sweep(problem: ERM) -> float:

@@ -126,7 +126,7 @@ class ERM:
         self.loss = losses.by_name(loss)
         self.alpha = _alpha(alpha)
         self.samples = by_row(X, "X")
-        self.n_samples, self.d = self.samples.n_coordinates, self.samples.n_rows
+        self.n_samples, self.d = self.samples.shape
         self.loss, self.y, self.K = with_labels(self.loss, y, self.n_samples)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
         self.g = regulariser_of(penalty, l1_ratio, positive, self.d, self.K)

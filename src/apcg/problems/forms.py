@@ -13,7 +13,7 @@ import numpy as np
 from .._base.validation import Vector
 from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
-from ..data import Matrix
+from ..data import Matrix, views
 from ..losses import Loss
 from ..penalties.interval import Interval
 from .composite import Composite, Smooth, Terms
@@ -108,14 +108,14 @@ def dual(
         sigma=gamma / (n * s) if s.size > 1 else gamma / n,
     )
     terms = Psi("dual:" + loss.kernel, [loss.theta], weight=1 / n, scale=s, gamma=gamma)
-    return Composite(f, Terms(terms), samples.n_coordinates)
+    return Composite(f, Terms(terms), samples.shape[0])
 
 
 def primal(
     samples: Matrix, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int
 ) -> Composite:
     """Coordinates are the weights w_j, columns those of X, h_i = s_i phi_i/n."""
-    features = samples.transposed  # a copy of X
+    features = samples.view(views.transposed)  # a copy of X
     outer = Outer(
         loss.kernel,
         weight=weights / n,
@@ -131,4 +131,4 @@ def primal(
         sigma=alpha * (g.b if g.b.size > 1 else float(g.b[0])),
     )
     theta = g.theta * [alpha, 0.0, 1.0, 1.0]  # the square is in f
-    return Composite(f, Terms(Psi("interval", theta)), samples.n_rows)
+    return Composite(f, Terms(Psi("interval", theta)), samples.shape[1])

@@ -1,22 +1,22 @@
-"""P on some rows of X, as Newton's method sees it: values, derivatives, moves along a line.
+"""P as Newton's method sees it: values, derivatives, moves along a line.
 
     P(w) = scale sum_i s_i phi_i(A_i'w) + (1/2) sum_j ridge_j w_j^2
 
-An intercept is the last entry of w, with a column of ones that is stored nowhere and no ridge.
+An intercept is the last entry of w: X has a border of ones, and there is no ridge. X is multiplied
+with, and never read: it may be in memory or come in parts.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from .._base.validation import Index, Matrix, Vector
-from .._kernels.data.matrix import squared_norms
+from .._base.validation import Index, Vector
+from .._base.validation import Matrix as Table
 from .._kernels.newton import objective
+from ..data import Matrix
 from ..losses import Loss
 from .erm import ERM
 
@@ -26,11 +26,6 @@ _ARMIJO = 1e-4
 _ROUNDING = 1e-13
 #: Trials of a search along a line, at most: bisection finds any double in fewer.
 _TRIALS = 60
-#: Dense rows of more features go to BLAS (measured: at 60 ours takes 1.8 times the CPU of BLAS on
-#: one thread, at 200 2.2 times; but the threads that BLAS starts cost more on small ones).
-_BLAS = 150
-#: Numbers in a block of dense rows that is copied for BLAS, 1 MB.
-_BLOCK = 131_072
 
 
 @dataclass(eq=False)
@@ -48,44 +43,32 @@ class At:
 Trial = tuple[At, float, float]
 
 
-class Rows:
-    """P on a set of rows of X."""
+class Objective:
+    """P on the rows of X."""
 
     def __init__(
-        self, stored: Any, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector
+        self, X: Matrix, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector
     ) -> None:
-        self.stored = stored
-        if hasattr(stored, "indptr"):
-            self._arrays = stored.data, stored.indices, stored.indptr
-        else:
-            empty = np.empty(0, dtype=np.int32)
-            self._arrays = stored.reshape(-1), empty, empty
-        self.n, self.d = stored.shape
+        self.X, self.n, self.size = X, *X.shape
+        self.d = self.size - (X.constant != 0)
         self.y, self.weights, self.scale, self.loss, self.ridge = y, weights, scale, loss, ridge
-        self.size = len(ridge)
-        self._border = self.size > self.d
-        #: what the kernels take first
-        self.shape = (*self._arrays, self.d, self._border)
         self._theta = np.array(loss.theta)
         self._spare: tuple[Vector, ...] | None = None
 
     @classmethod
-    def of(cls, problem: ERM) -> Rows:
+    def of(cls, problem: ERM) -> Objective:
         """All rows of a problem."""
         ridge = problem.alpha * np.broadcast_to(problem.g.b, problem.d)
-        ridge = np.append(ridge, 0.0) if problem.intercept else ridge
         X = problem.samples
-        return cls(X.stored, problem.y, problem.weights, 1 / problem.n, problem.loss, ridge)
+        if problem.intercept:
+            X, ridge = X.with_ones, np.append(ridge, 0.0)
+        return cls(X, problem.y, problem.weights, 1 / problem.n, problem.loss, ridge)
 
-    def sample(self, rows: Index, chance: Vector) -> Rows:
+    def sample(self, rows: Index, chance: Vector) -> Objective:
         """P on rows that were drawn with these chances: its expectation is P on all rows."""
         weights = (self.weights[rows] if self.weights.size > 1 else self.weights) / chance
-        return Rows(self.stored[rows], self.y[rows], weights, self.scale, self.loss, self.ridge)
-
-    def heaviest(self) -> float:
-        """About the largest square of a number of X."""
-        some = self._arrays[0][:: max(self.nnz // 1000, 1)].astype(np.float64)
-        return float(np.max(some * some, initial=0.0))
+        X, y = self.X.rows(rows), self.y[rows]
+        return Objective(X, y, weights, self.scale, self.loss, self.ridge)
 
     @property
     def least_ridge(self) -> float:
@@ -97,81 +80,21 @@ class Rows:
 
         It is 1 for the only row that has some feature.
         """
-        columns = self.loss.gamma / self.scale * self.ridge[: self.d]
-        objective.column_squares(*self._arrays, self.d, self.weights, columns)
-        out = np.empty(self.n)
-        squared_norms(*self._arrays, 1 / columns, out)
-        return self.weights * out
-
-    @property
-    def nnz(self) -> int:
-        """How many numbers are stored."""
-        return int(self._arrays[0].size)
-
-    @property
-    def sparse(self) -> bool:
-        """Whether X is sparse."""
-        return bool(self._arrays[2].size)
-
-    @cached_property
-    def gram_madds(self) -> float:
-        """Multiply-adds of a Gram matrix of all rows."""
-        if not self.sparse:
-            return float(0.5 * self.n * self.d * (self.d + 1))
-        each = np.diff(self._arrays[2])
-        return float(0.5 * (float(np.dot(each, each)) + self.nnz))
+        s, own = np.broadcast_to(self.weights, self.n), np.zeros(self.size)
+        columns = self.X.column_squares(s) + self.loss.gamma / self.scale * self.ridge
+        own[: self.d] = 1 / columns[: self.d]
+        return np.asarray(s * self.X.squared_norms(own))
 
     # ---- products -------------------------------------------------------------------------------
 
-    def margins(self, w: Vector) -> Vector:
-        """X w (+ b)"""
-        out = np.empty(self.n)
-        objective.margins(*self.shape, w, out)
-        return out
-
     def gradient(self, at: At) -> Vector:
         """The gradient of P."""
-        out = self.ridge * at.w
-        objective.gradient(*self.shape, at.slope, out)
-        return out
+        return self.ridge * at.w + self.X.adjoint(at.slope)
 
     def gap(self, gradient: Vector) -> float:
         """sum_j gradient_j^2/(2 ridge_j), over the features: the duality gap at such a w."""
         part, ridge = gradient[: self.d], self.ridge[: self.d]
         return 0.5 * float(np.dot(part, part / ridge))
-
-    def combine(self, slope: Vector) -> Vector:
-        """sum_i slope_i A_i"""
-        out = np.zeros(self.size)
-        objective.gradient(*self.shape, slope, out)
-        return out
-
-    def product(
-        self, bend: Vector, p: Vector, q: Vector, ridge: Vector, last: float, total: Vector
-    ) -> Vector:
-        """(sum_i bend_i A_i A_i' + ridge) p; q becomes X p. Before that total += last q."""
-        out = ridge * p
-        objective.product(*self.shape, bend, p, q, out, last, total)
-        return out
-
-    def gram(self, bend: Vector) -> Matrix:
-        """The upper triangle of sum_i bend_i A_i A_i'."""
-        out = np.zeros((self.size, self.size))
-        if self.sparse or self.d <= _BLAS:
-            objective.gram(*self.shape, bend, out)
-            return out
-        d, X = self.d, self.stored
-        if self.n and bend.min() == bend.max() and X.dtype == np.float64:  # no copy of X
-            out[:d, :d] = bend[0] * (X.T @ X)
-        else:
-            kept = np.flatnonzero(bend)
-            root = np.sqrt(bend[kept])
-            for part in np.array_split(np.arange(kept.size), 1 + kept.size * d // _BLOCK):
-                block = root[part, None] * X[kept[part]]
-                out[:d, :d] += block.T @ block
-        if self._border:
-            out[:, d] = self.combine(bend)
-        return out
 
     # ---- points ---------------------------------------------------------------------------------
 
@@ -181,7 +104,7 @@ class Rows:
 
     def value(self, w: Vector) -> float:
         """P(w)"""
-        return self.at(w, self.margins(w)).value
+        return self.at(w, self.X.times(w)).value
 
     def _trial(self, w: Vector, z: Vector, way: Vector, t: float) -> Trial:
         """P at the point w with the predictions z + t way; and the losses' slope and curvature."""
@@ -264,7 +187,7 @@ def _is_rounding(at: At, slope: float) -> bool:
     return abs(slope) <= _ROUNDING * abs(at.value)
 
 
-def moments(rows: Rows, s: Vector) -> tuple[Matrix, Vector, float, Vector]:
+def moments(rows: Objective, s: Vector) -> tuple[Table, Vector, float, Vector]:
     """Least squares with the best b for each w taken out, for weights s that sum to 1.
 
         H = sum_i s_i (a_i - a)(a_i - a)'/gamma,   c = sum_i s_i (a_i - a) y_i/gamma
@@ -273,7 +196,7 @@ def moments(rows: Rows, s: Vector) -> tuple[Matrix, Vector, float, Vector]:
     w is b - <slopes, w>.
     """
     d, s = rows.d, s / rows.loss.gamma
-    H, c = rows.gram(s), rows.combine(s * rows.y)
+    H, c = rows.X.gram(s), rows.X.adjoint(s * rows.y)
     if rows.size == d:
         return H, c, 0.0, np.zeros(d)
     total = H[d, d]

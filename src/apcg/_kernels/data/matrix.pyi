@@ -22,18 +22,50 @@ def inspect_csr(
 ) -> tuple[int, int]: ...
 def inspect_dense(data: _Values, norms: NDArray[np.float64]) -> int: ...
 def within(indices: _Indices, indptr: _Indices, columns: int) -> bool: ...
-def tdot(
+def times(
     data: _Values,
     indices: _Indices,
     indptr: _Indices,
+    d: int,
+    constant: float,
+    w: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def adjoint(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    d: int,
+    constant: float,
     r: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
-def dot(
+def gram_times(
     data: _Values,
     indices: _Indices,
     indptr: _Indices,
-    x: NDArray[np.float64],
+    d: int,
+    constant: float,
+    s: NDArray[np.float64],
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def column_squares(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    d: int,
+    s: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def gram(
+    data: _Values,
+    indices: _Indices,
+    indptr: _Indices,
+    d: int,
+    constant: float,
+    s: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
 def squared_norms(
@@ -43,13 +75,6 @@ def squared_norms(
     weight: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
-def gram(
-    data: _Values,
-    indices: _Indices,
-    indptr: _Indices,
-    weight: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> int: ...
 def neighbours(
     data: _Values,
     indices: _Indices,
@@ -59,3 +84,4 @@ def neighbours(
     out: NDArray[np.float64],
 ) -> bool: ...
 def inner(v: NDArray[np.float64], w: NDArray[np.float64]) -> float: ...
+def add(y: NDArray[np.float64], a: float, x: NDArray[np.float64]) -> None: ...

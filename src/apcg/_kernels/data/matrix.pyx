@@ -1,17 +1,35 @@
-"""Products with a matrix stored by coordinate, in double precision whatever the data is.
+"""Products with a matrix X, in double precision whatever the data is, and the check of its arrays.
 
-SciPy and NumPy would copy a float32 matrix to float64 first; these read it as it is. A is given in
-CSR form (row i is the column A_i), or dense with an empty indptr.
+SciPy and NumPy would copy a float32 matrix to float64 first; these read it as it is. X is given in
+CSR form, or dense with an empty indptr; A_i is its row i. If `constant` is not 0, X has one more
+column, of which every entry is that and none is stored: vectors and matrices then have an entry for
+it at their end. Symmetric matrices are by rows, with their upper triangle.
 
 None of these look at the sizes or contents of what they are given, except `inspect_csr` and
 `within`, which are there for that: they trust the sizes of the arrays, and nothing in them.
 """
 
+import numpy as np
+
 from ..common.types cimport index_t, value_t
 
 cdef extern from "row_products.h" nogil:
     void sparse_dot1_wide(const void *a, const void *r, Py_ssize_t m, const double *x, double s)
-    void dense_dot1_wide(const void *a, Py_ssize_t m, const double *x, double s)
+    void sparse_add1(const void *a, const void *r, Py_ssize_t m, double *x, double dx)
+    void dense_add1(const void *a, Py_ssize_t m, double *x, double dx)
+
+cdef extern from "dense.h" nogil:
+    Py_ssize_t APCG_GRAM_BLOCK
+    Py_ssize_t apcg_gram_double(const double *data, Py_ssize_t n, Py_ssize_t d,
+                                const double *weight, int border, double *room, double *out)
+    Py_ssize_t apcg_gram_float(const float *data, Py_ssize_t n, Py_ssize_t d,
+                               const double *weight, int border, double *room, double *out)
+    void apcg_add_rows_double(const double *data, Py_ssize_t n, Py_ssize_t d,
+                              const double *weight, double *out)
+    void apcg_add_rows_float(const float *data, Py_ssize_t n, Py_ssize_t d,
+                             const double *weight, double *out)
+    double apcg_dot_double(const double *a, const double *x, Py_ssize_t size)
+    double apcg_dot_float(const float *a, const double *x, Py_ssize_t size)
 
 SOUND, BROKEN, UNSORTED, REPEATED, NOT_FINITE = range(5)
 
@@ -148,44 +166,165 @@ def within(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t col
     return not outside
 
 
-def tdot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-         const double[::1] r, double[::1] out):
-    """out_i = <A_i, r>."""
-    cdef Py_ssize_t i, first, rows = r.shape[0]
+cdef inline double row_dot(const value_t *a, const index_t *columns, Py_ssize_t size,
+                           const double *x) noexcept nogil:
+    """<A_i, x> of a sparse row."""
     cdef double total = 0.0
+    sparse_dot1_wide(a, columns, size, x, total)
+    return total
+
+
+cdef inline double dense_dot(const value_t *a, Py_ssize_t size, const double *x) noexcept nogil:
+    if value_t is double:
+        return apcg_dot_double(a, x, size)
+    else:
+        return apcg_dot_float(a, x, size)
+
+
+def times(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+          Py_ssize_t d, double constant, const double[::1] w, double[::1] out):
+    """out_i = <A_i, w>"""
+    cdef Py_ssize_t i, first
+    cdef double edge = constant * w[d] if constant != 0.0 else 0.0
     cdef bint sparse = indptr.shape[0] > 0
     cdef const value_t *a = &data[0] if data.shape[0] else NULL
     cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
-    cdef const double *x = &r[0] if rows else NULL
+    cdef const double *x = &w[0] if w.shape[0] else NULL
     with nogil:
         for i in range(out.shape[0]):
             if sparse:
                 first = indptr[i]
-                sparse_dot1_wide(a + first, columns + first, indptr[i + 1] - first, x, total)
+                out[i] = edge + row_dot(a + first, columns + first, indptr[i + 1] - first, x)
             else:
-                dense_dot1_wide(a + i * rows, rows, x, total)
-            out[i] = total
+                out[i] = edge + dense_dot(a + i * d, d, x)
 
 
-def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-        const double[::1] x, double[::1] out):
-    """out += sum_i x_i A_i."""
-    cdef Py_ssize_t i, k, rows = out.shape[0]
+def adjoint(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+            Py_ssize_t d, double constant, const double[::1] r, double[::1] out):
+    """out += sum_i r_i A_i"""
+    cdef Py_ssize_t i, first, n = r.shape[0]
+    cdef double edge = 0.0
+    cdef const value_t *a = &data[0] if data.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
     with nogil:
-        for i in range(x.shape[0]):
-            if x[i] == 0.0:
+        if constant != 0.0:
+            for i in range(n):
+                edge += r[i]
+            out[d] += constant * edge
+        if n == 0 or data.shape[0] == 0:
+            pass
+        elif indptr.shape[0] == 0:
+            if value_t is double:
+                apcg_add_rows_double(a, n, d, &r[0], &out[0])
+            else:
+                apcg_add_rows_float(a, n, d, &r[0], &out[0])
+        else:
+            for i in range(n):
+                if r[i] != 0.0:
+                    first = indptr[i]
+                    sparse_add1(a + first, columns + first, indptr[i + 1] - first, &out[0], r[i])
+
+
+def gram_times(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+               Py_ssize_t d, double constant, const double[::1] s, const double[::1] p,
+               double[::1] q, double[::1] out):
+    """q_i = <A_i, p> and out += sum_i s_i q_i A_i, each row while it is in the cache."""
+    cdef Py_ssize_t i, first = 0, size = d
+    cdef double edge = constant * p[d] if constant != 0.0 else 0.0, total = 0.0, x
+    cdef bint sparse = indptr.shape[0] > 0
+    cdef const value_t *a = &data[0] if data.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
+    with nogil:
+        for i in range(s.shape[0]):
+            if sparse:
+                first = indptr[i]
+                size = indptr[i + 1] - first
+                x = edge + row_dot(a + first, columns + first, size, &p[0])
+            else:
+                x = edge + dense_dot(a + i * d, d, &p[0])
+            q[i] = x
+            x *= s[i]
+            if x == 0.0:
                 continue
+            total += x
+            if sparse:
+                sparse_add1(a + first, columns + first, size, &out[0], x)
+            else:
+                dense_add1(a + i * d, d, &out[0], x)
+    if constant != 0.0:
+        out[d] += constant * total
+
+
+def column_squares(const value_t[::1] data, const index_t[::1] indices,
+                   const index_t[::1] indptr, Py_ssize_t d, const double[::1] s, double[::1] out):
+    """out_j += sum_i s_i A_ij^2"""
+    cdef Py_ssize_t i, k
+    with nogil:
+        for i in range(s.shape[0]):
             if indptr.shape[0]:
                 for k in range(indptr[i], indptr[i + 1]):
-                    out[indices[k]] += x[i] * data[k]
+                    out[indices[k]] += s[i] * data[k] * data[k]
             else:
-                for k in range(rows):
-                    out[k] += x[i] * data[i * rows + k]
+                for k in range(d):
+                    out[k] += s[i] * data[i * d + k] * data[i * d + k]
+
+
+def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+         Py_ssize_t d, double constant, const double[::1] s, double[:, ::1] out):
+    """The upper triangle of sum_i s_i A_i A_i', in `out`, which has zeros before.
+
+    What is below the diagonal is undefined afterwards.
+    """
+    cdef Py_ssize_t i, j, k, first, end, size = out.shape[0]
+    cdef const value_t *a = &data[0] if data.shape[0] else NULL
+    cdef bint border = constant != 0.0
+    cdef double x
+    cdef double *row
+    if s.shape[0] == 0 or size == 0:
+        return
+    cdef double[::1] room
+    if indptr.shape[0] == 0:
+        room = np.empty(2 * max(APCG_GRAM_BLOCK, size + 8))
+        with nogil:
+            if value_t is double:
+                apcg_gram_double(a, s.shape[0], d, &s[0], border, &room[0], &out[0, 0])
+            else:
+                apcg_gram_float(a, s.shape[0], d, &s[0], border, &room[0], &out[0, 0])
+            times_constant(out, constant)
+        return
+    with nogil:
+        for i in range(s.shape[0]):
+            if s[i] == 0.0:
+                continue
+            first, end = indptr[i], indptr[i + 1]
+            for j in range(first, end):
+                x = s[i] * a[j]
+                row = &out[indices[j], 0]
+                for k in range(j, end):
+                    row[indices[k]] += x * a[k]
+                if border:
+                    row[d] += x
+            if border:
+                out[d, d] += s[i]
+        for i in range(size):  # a row whose columns are not in order wrote below the diagonal
+            for j in range(i):
+                out[j, i] += out[i, j]
+        times_constant(out, constant)
+
+
+cdef inline void times_constant(double[:, ::1] G, double constant) noexcept nogil:
+    """The last column of a Gram matrix, made for a column of ones, times the constant."""
+    cdef Py_ssize_t i, last = G.shape[0] - 1
+    if constant == 0.0 or constant == 1.0:
+        return
+    for i in range(last):
+        G[i, last] *= constant
+    G[last, last] *= constant * constant
 
 
 def squared_norms(const value_t[::1] data, const index_t[::1] indices,
                   const index_t[::1] indptr, const double[::1] weight, double[::1] out):
-    """out_i = sum_j weight_j A_ji^2; an empty weight is all ones."""
+    """out_i = sum_j weight_j A_ij^2; an empty weight is all ones."""
     cdef Py_ssize_t i, k, first, size
     cdef double total
     with nogil:
@@ -205,24 +344,6 @@ def squared_norms(const value_t[::1] data, const index_t[::1] indices,
                 for k in range(size):
                     total += weight[k] * (<double> data[first + k] * data[first + k])
             out[i] = total
-
-
-def gram(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-         const double[::1] weight, double[:, ::1] out):
-    """out + its transpose - its diagonal is sum_i weight_i A_i A_i'; gives the multiply-adds."""
-    cdef Py_ssize_t i, a, b, first, row, count = 0
-    cdef double x
-    with nogil:
-        for i in range(weight.shape[0]):
-            if weight[i] == 0.0:
-                continue
-            first = indptr[i]
-            count += (indptr[i + 1] - first) * (indptr[i + 1] - first + 1) // 2
-            for a in range(first, indptr[i + 1]):
-                x, row = weight[i] * data[a], indices[a]
-                for b in range(first, a + 1):
-                    out[row, indices[b]] += x * data[b]
-    return count
 
 
 def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
@@ -269,3 +390,11 @@ def inner(const double[::1] v, const double[::1] w):
         for k in range(whole, v.shape[0]):
             a += v[k] * w[k]
     return (a + b) + (c + d)
+
+
+def add(double[::1] y, double a, const double[::1] x):
+    """y += a x"""
+    cdef Py_ssize_t k
+    with nogil:
+        for k in range(y.shape[0]):
+            y[k] += a * x[k]

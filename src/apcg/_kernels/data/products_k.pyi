@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 _Matrix = NDArray[np.float64]
 
-def dot(
+def adjoint(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
@@ -13,7 +13,7 @@ def dot(
     out: _Matrix,
     far: NDArray[np.int32] | None = ...,
 ) -> None: ...
-def dot_labels(
+def adjoint_labels(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
@@ -22,7 +22,7 @@ def dot_labels(
     share: NDArray[np.float64],
     out: _Matrix,
 ) -> None: ...
-def tdot(
+def times(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],

@@ -17,7 +17,7 @@ cdef Products products_for(size_t value, size_t index, bint dense) noexcept nogi
     return _products_for(value, index, dense)
 
 
-def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+def adjoint(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
         const double[:, ::1] x, double[:, ::1] out, const int[::1] far=None):
     """out += sum_i A_i x_i', K a multiple of four; rows of x that are zero cost nothing.
 
@@ -48,7 +48,7 @@ def dot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] 
                          &x[i, 0], &x[i, 0])
 
 
-def dot_labels(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+def adjoint_labels(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
                const int[::1] labels, const double[::1] amounts, const double[::1] share,
                double[:, ::1] out):
     """out = sum_i A_i c_i (e_i - share)', e_i the unit vector of label i; out is zero before.
@@ -83,7 +83,7 @@ def dot_labels(const value_t[::1] data, const index_t[::1] indices, const index_
                     out[j, k] -= total * share[k]
 
 
-def tdot(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+def times(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
          const double[:, ::1] W, double[:, ::1] out, const int[::1] far=None):
     """out_i = W' A_i, K a multiple of four; `far` as in `dot`"""
     cdef Py_ssize_t i, size = W.shape[1], m = W.shape[0], first, fetched

@@ -33,9 +33,11 @@ def predict(
     indices: NDArray[Any],
     indptr: NDArray[Any],
     d: int,
-    border: bool,
+    constant: float,
     dw: _Vector,
     at: Pieces,
+    begin: int,
+    end: int,
     pair: _Vector,
 ) -> tuple[float, float, float]: ...
 def correct(
@@ -43,10 +45,12 @@ def correct(
     indices: NDArray[Any],
     indptr: NDArray[Any],
     d: int,
-    border: bool,
+    constant: float,
     dw: _Vector,
     centre: float,
     at: Pieces,
+    begin: int,
+    end: int,
     pull: _Vector,
 ) -> float: ...
 def move(at: Pieces, t: float) -> None: ...

@@ -1,7 +1,7 @@
 """Passes of the interior point method over the rows of X (`methods/interior/interior.py` has the equations).
 
 A row has one piece of its loss, or two; piece p of row i is entry p n + i of `a`, `room` (s - a),
-`sigma`, `xi`, `g` and `h`, and z_i is the prediction of row i. X is as in `smooth`.
+`sigma`, `xi`, `g` and `h`, and z_i is the prediction of row i. X is as in `_kernels/data/matrix.pyx`.
 
 With c = gamma/s, theta = sigma/a + xi/room + c and e = h - g z - c a, a step dw of w moves a piece by
 
@@ -91,17 +91,20 @@ def weigh(Pieces at, double skip, double[::1] weight, double[::1] pull):
 
 
 def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-            Py_ssize_t d, bint border, const double[::1] dw, Pieces at, double[::1] pair):
-    """The predictor's step, and what the corrector needs of it.
+            Py_ssize_t d, double constant, const double[::1] dw, Pieces at, Py_ssize_t begin,
+            Py_ssize_t end, double[::1] pair):
+    """The predictor's step, and what the corrector needs of it, of the rows from `begin` to `end`.
+
+    X is of these rows.
 
     `low` and `high` get what the step misses to second order. pair += X' of two vectors,
     interleaved (size of dw each): what the rows pull with centre = 0, and for each unit of centre.
     Gives 1 over the longest step, and the sums of (a + t da)(sigma + t dsigma) + (room - t da)
     (xi + t dxi) that go with t and t^2.
     """
-    cdef Py_ssize_t i, p, k, first = 0, size = d
+    cdef Py_ssize_t i, j, p, k, first = 0, size = d
     cdef double fastest = 0.0, linear = 0.0, square = 0.0
-    cdef double edge = dw[d] if border else 0.0, dz = 0.0, bend, e, da, ds, dx, c
+    cdef double edge = constant * dw[d] if constant != 0.0 else 0.0, dz = 0.0, bend, e, da, ds, dx, c
     cdef double u, v, up, down, one, two, has = 1.0 if at.bounded else 0.0
     cdef double edges[2]
     cdef bint sparse = indptr.shape[0] > 0
@@ -111,13 +114,14 @@ def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[:
     cdef double *pq = &pair[0]
     edges[0] = edges[1] = 0.0
     with nogil:
-        for i in range(at.n):
+        for i in range(begin, end):
+            j = i - begin  # the row of X
             if sparse:
-                first = indptr[i]
-                size = indptr[i + 1] - first
+                first = indptr[j]
+                size = indptr[j + 1] - first
                 sparse_dot1_wide(a + first, columns + first, size, step, dz)
             else:
-                dz = row_dot(a + i * d, step, d)
+                dz = row_dot(a + j * d, step, d)
             dz += edge
             one = two = 0.0
             c = at.gamma / at.s[i]
@@ -140,37 +144,38 @@ def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[:
             if sparse:
                 sparse_add2(a + first, columns + first, size, pq, one, two)
             else:
-                dense_add2(a + i * d, d, pq, one, two)
-    if border:
-        pair[2 * d] += edges[0]
-        pair[2 * d + 1] += edges[1]
+                dense_add2(a + j * d, d, pq, one, two)
+    if constant != 0.0:
+        pair[2 * d] += constant * edges[0]
+        pair[2 * d + 1] += constant * edges[1]
     return fastest, linear, square
 
 
 def correct(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-            Py_ssize_t d, bint border, const double[::1] dw, double centre, Pieces at,
-            double[::1] pull):
+            Py_ssize_t d, double constant, const double[::1] dw, double centre, Pieces at,
+            Py_ssize_t begin, Py_ssize_t end, double[::1] pull):
     """The corrector's step, kept in `at`; gives 1 over the longest that keeps all positive.
 
-    pull += X' g da
+    pull += X' g da. X is of the rows from `begin` to `end`.
     """
-    cdef Py_ssize_t i, p, k, first = 0, size = d
+    cdef Py_ssize_t i, j, p, k, first = 0, size = d
     cdef double total, edges = 0.0
     cdef double *out = &pull[0]
-    cdef double fastest = 0.0, edge = dw[d] if border else 0.0, dz = 0.0
+    cdef double fastest = 0.0, edge = constant * dw[d] if constant != 0.0 else 0.0, dz = 0.0
     cdef double bend, low, high, da, u, v, c, has = 1.0 if at.bounded else 0.0
     cdef bint sparse = indptr.shape[0] > 0
     cdef const value_t *a = &data[0] if data.shape[0] else NULL
     cdef const index_t *columns = &indices[0] if indices.shape[0] else NULL
     cdef const double *step = &dw[0]
     with nogil:
-        for i in range(at.n):
+        for i in range(begin, end):
+            j = i - begin  # the row of X
             if sparse:
-                first = indptr[i]
-                size = indptr[i + 1] - first
+                first = indptr[j]
+                size = indptr[j + 1] - first
                 sparse_dot1_wide(a + first, columns + first, size, step, dz)
             else:
-                dz = row_dot(a + i * d, step, d)
+                dz = row_dot(a + j * d, step, d)
             dz += edge
             at.dz[i] = dz
             total = 0.0
@@ -193,9 +198,9 @@ def correct(const value_t[::1] data, const index_t[::1] indices, const index_t[:
             if sparse:
                 sparse_add1(a + first, columns + first, size, out, total)
             else:
-                row_add(a + i * d, d, out, total)
-    if border:
-        pull[d] += edges
+                row_add(a + j * d, d, out, total)
+    if constant != 0.0:
+        pull[d] += constant * edges
     return fastest
 
 

@@ -45,7 +45,7 @@ cdef extern from "panels.h" nogil:
     double apcg_largest(const double *B, Py_ssize_t size, Py_ssize_t step, double *room)
 
 
-def dot(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest, double[:, ::1] out):
+def adjoint(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest, double[:, ::1] out):
     """out += R'X; numbers of a row of R are side by side. `rest`, 8 for each output, is zero."""
     if out.shape[0] == 0 or out.shape[1] == 0 or X.shape[0] == 0:
         return
@@ -54,7 +54,7 @@ def dot(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest, doubl
                       R.strides[0] // <Py_ssize_t>sizeof(double), &rest[0, 0], &out[0, 0])
 
 
-def tdot(const double[:, ::1] X, const Py_ssize_t[::1] some, const double[:, ::1] W,
+def times(const double[:, ::1] X, const Py_ssize_t[::1] some, const double[:, ::1] W,
          double[:, ::1] out):
     """out = X_S W, for some columns S; W has a row for each, of a multiple of four numbers."""
     if X.shape[0] == 0 or some.shape[0] == 0:

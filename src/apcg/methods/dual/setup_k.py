@@ -18,9 +18,10 @@ from ..._kernels.dual import many_outputs as kernel
 from ..._kernels.losses import outputs
 from ...certify.certificate import Certificate, stated
 from ...certify.points import Point
-from ...data import Sparse
+from ...data import Matrix as Data
+from ...data import Sparse, views
 from ...data.compact import Compact
-from ...data.many import padded, with_pads, zeros
+from ...data.products_k import padded, with_pads, zeros
 from ...losses.base import COLUMNS, SIMPLEX, SOFTMAX
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
@@ -49,10 +50,10 @@ class SetupK:
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)
         #: the data as the sweeps read it, and how many rows W has there
-        self.arrays, self.features = p.samples.arrays, p.d
+        self.arrays, self.features = p.samples.view(views.arrays), p.d
         self.compact: Compact | None = None
         if isinstance(p.samples, Sparse) and 8 * p.d * self.size > t.large:
-            self.compact = p.samples.compact if a > 0 else p.samples.compact_alone
+            self.compact = p.samples.view(views.compact, a == 0)
             self.arrays, self.features = self.compact.shared, self.compact.order.size
         #: how many of the last numbers of each row have rows of W that are far away
         self.far = None if self.compact is None else self.compact.far
@@ -119,13 +120,13 @@ class SetupK:
         p = self.problem
         if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
             return keep
-        whole = p.samples.stored
+        whole: Data = p.samples
         if self.compact is not None:
-            whole = Sparse(*self.arrays, self.features).stored
-        rows = whole[keep]
-        indptr = np.zeros(p.n_samples + 1, dtype=rows.indptr.dtype)
-        indptr[keep + 1] = np.diff(rows.indptr)
-        self.working = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
+            whole = Sparse(*self.arrays, self.features)
+        data, indices, each = whole.rows(keep).view(views.arrays)
+        indptr = np.zeros(p.n_samples + 1, dtype=each.dtype)
+        indptr[keep + 1] = np.diff(each)
+        self.working = (data, indices, np.cumsum(indptr, dtype=indptr.dtype))
         self._copied = keep.size
         return keep
 
@@ -200,7 +201,7 @@ class SetupK:
         p = self.problem
         x = with_pads(p.signed(x), self.size)
         out = self.no_rows()
-        products_k.dot(*self.arrays, self.scale * x, out, self.far)
+        products_k.adjoint(*self.arrays, self.scale * x, out, self.far)
         return out
 
     def expand(self, rows: Matrix, x: Matrix) -> Matrix:
@@ -219,7 +220,7 @@ class SetupK:
         """X W of the rows that are kept, and of those that follow from x; not for L1."""
         p = self.problem
         z = np.empty((p.n_samples, self.size))
-        products_k.tdot(*self.arrays, rows, z, self.far)
+        products_k.times(*self.arrays, rows, z, self.far)
         z = np.ascontiguousarray(z[:, : p.K])
         if self.alone.size:
             z += self._alone_each[:, None] * p.signed(x)

@@ -15,6 +15,7 @@ from ..._base.validation import Index, Mask, Vector
 from ..._kernels.data import matrix
 from ..._kernels.dual import one_output as kernel
 from ...certify.points import Point, Start
+from ...data import views
 from ...problems.erm import ERM
 from .tuning import TuningOne
 
@@ -35,7 +36,7 @@ class SetupOne:
         self.low, self.high = p.loss.domain
         self.epsilon = 0.0 if self.logistic else float(p.loss.theta[1])
         self.k = 0.0 if self.logistic else float(p.loss.theta[0])
-        self.arrays = p.samples.arrays
+        self.arrays = p.samples.view(views.arrays)
         self.tall = p.n >= t.tall * p.d
         #: what the sweeps read, of the data or of a copy of the rows that are left: the numbers,
         #: their columns, and where each row starts and ends
@@ -94,11 +95,11 @@ class SetupOne:
         if self.arrays[2].size == 0 or not (first or keep.size < t.gather * self._copied):
             return keep
         keep = rng.permutation(keep) if self.tall else keep
-        rows = p.samples.stored[keep]
-        starts = np.zeros(p.n_samples, dtype=rows.indptr.dtype)
+        data, indices, indptr = p.samples.rows(keep).view(views.arrays)
+        starts = np.zeros(p.n_samples, dtype=indptr.dtype)
         ends = starts.copy()
-        starts[keep], ends[keep] = rows.indptr[:-1], rows.indptr[1:]
-        self.working = (rows.data, rows.indices, starts, ends)
+        starts[keep], ends[keep] = indptr[:-1], indptr[1:]
+        self.working = (data, indices, starts, ends)
         self._copied = keep.size
         return keep
 
@@ -146,9 +147,7 @@ class SetupOne:
 
     def w(self, a: Vector) -> Vector:
         """A x/(sigma n), by a pass over the data (over the rows that are not zero)."""
-        out = np.zeros(self.problem.d)
-        matrix.dot(*self.arrays, self.scale * self.sign * self.x(a), out)
-        return out
+        return self.problem.samples.adjoint(self.scale * self.sign * self.x(a))
 
     def primal(self, w: Vector, x: Vector) -> Vector:
         """w of the problem, given what is kept; a copy."""
@@ -216,7 +215,7 @@ class SetupOne:
         rows = np.linspace(0, p.n_samples - 2, t.pairs).astype(np.intp)
         products = np.empty(t.pairs)
         if not matrix.neighbours(*self.arrays, p.d, rows, products):  # columns are out of order
-            X = p.samples.stored
+            X = p.samples.view(views.whole)
             products = X[rows].multiply(X[rows + 1]).sum(axis=1)
         common, square = float(np.mean(np.abs(products))), float(np.mean(p.squared_norms[rows]))
         return max(1, round(min(t.block, t.fresh * square / common))) if common > 0 else t.block

@@ -70,7 +70,7 @@ def _probabilities(setup: SetupK, b: Vector) -> tuple[Matrix, Vector, Matrix]:
     e = np.exp(b - b.max())
     share[: p.K] = own = np.maximum(e / e.sum(), 1e-12)
     W = setup.no_rows()
-    products_k.dot_labels(*setup.arrays, p.y, setup.scale * p.weights, share, W)
+    products_k.adjoint_labels(*setup.arrays, p.y, setup.scale * p.weights, share, W)
     mass = setup.mass
     full = own * np.log(own)
     slope = float(mass @ (full.sum() - full))

@@ -14,7 +14,7 @@ from ..._base.validation import Index, Matrix, Vector
 from ..._kernels.dual import many_outputs as plain
 from ..._kernels.dual import many_outputs_momentum as kernel
 from ...certify.points import Certificate, Point, Start
-from ...data.many import with_pads
+from ...data.products_k import with_pads
 from ...losses.base import LOGISTIC, SOFTMAX
 from .look_k import Look, error_bound
 from .setup_k import SetupK

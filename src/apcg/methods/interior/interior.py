@@ -28,12 +28,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._base.validation import Index, Matrix, Vector
+from ..._base.validation import Index, Vector
+from ..._base.validation import Matrix as Table
 from ..._kernels.interior import interior as kernel
 from ...certify.points import Certificate, Point, Start
+from ...data import views
 from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
-from ...problems.objective import Rows
+from ...problems.objective import Objective
 from ..base import ONE_OUTPUT, QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
 from ..linalg import factor
 from ..linalg.factor import Factor
@@ -110,7 +112,7 @@ class InteriorRun(Run):
     ) -> None:
         self._tuning, self._problem, self._aim = tuning or InteriorTuning(), problem, target.tol
         self._x = np.zeros(problem.n_samples) if x is None else x.copy()
-        rows = Rows.of(problem)
+        rows = Objective.of(problem)
         if free is not None and not _can_balance(problem, free, self._x):
             free = None
         if free is None and problem.weights.size > 1:
@@ -119,14 +121,14 @@ class InteriorRun(Run):
         if free is not None:
             self._x[free] = 0.0
             signed = problem.y * self._x if problem.loss.margin else self._x
-            self._fixed = rows.combine(signed)
+            self._fixed = rows.X.adjoint(signed)
             rows = rows.sample(free, np.ones(free.size))
         self._rows, self._ridge = rows, problem.n * rows.ridge
         self._least = np.where(self._ridge > 0, self._ridge, self._tuning.least_curvature)
         self._begin(*_pieces(problem, rows))
         self._cost, self._counted = 0.0, 0
 
-    def _begin(self, g: Matrix, h: Matrix) -> None:
+    def _begin(self, g: Table, h: Table) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
         rows = self._rows
         self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
@@ -229,7 +231,7 @@ class InteriorRun(Run):
     def _computed_short(self) -> Vector:
         """lambda n b w - X' g a, less the rows that are fixed."""
         signed = np.ascontiguousarray((self._g * self._a).sum(axis=0))
-        return self._ridge * self._w - self._rows.combine(signed) - self._fixed
+        return self._ridge * self._w - self._rows.X.adjoint(signed) - self._fixed
 
     # ---- a step ---------------------------------------------------------------------------------
 
@@ -237,15 +239,13 @@ class InteriorRun(Run):
         """Mehrotra's predictor and corrector."""
         rows, at, count = self._rows, self._at, 2 * self._a.size
         made = self._factor()
-        dw = made.solve(rows.combine(self._pull) - self._short)
-        pair = np.zeros((rows.size, 2))
-        fastest, linear, square = kernel.predict(*rows.shape, dw, at, pair.reshape(-1))
+        dw = made.solve(rows.X.adjoint(self._pull) - self._short)
+        fastest, linear, square, pair = self._predict(dw)
         t, mu = _step_length(fastest, 1.0), self._products / count
         after = max(self._products + t * (linear + t * square), 0.0) / count
         centre = mu * (after / mu) ** 3
         dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
-        pull = np.zeros(rows.size)
-        fastest = kernel.correct(*rows.shape, dw, centre, at, pull)
+        fastest, pull = self._correct(dw, centre)
         t = _step_length(fastest, self._tuning.part)
         self._cost += 2.0
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
@@ -256,11 +256,30 @@ class InteriorRun(Run):
         self._short = self._short + t * (self._ridge * dw - pull)
         self._weigh()
 
+    def _predict(self, dw: Vector) -> tuple[float, float, float, Table]:
+        """The predictor, part by part of X: how long a step may be, sums, and X' of two vectors."""
+        fastest, linear, square, pair = 0.0, 0.0, 0.0, np.zeros((self._rows.size, 2))
+        for own, part in self._rows.X.chunks():
+            raw = *part.view(views.arrays), self._rows.d, part.constant
+            found = kernel.predict(*raw, dw, self._at, own.start, own.stop, pair.reshape(-1))
+            fastest = max(fastest, found[0])
+            linear, square = linear + found[1], square + found[2]
+        return fastest, linear, square, pair
+
+    def _correct(self, dw: Vector, centre: float) -> tuple[float, Vector]:
+        """The corrector's step, likewise: how long it may be, and X'g da."""
+        fastest, pull = 0.0, np.zeros(self._rows.size)
+        for own, part in self._rows.X.chunks():
+            raw = *part.view(views.arrays), self._rows.d, part.constant
+            found = kernel.correct(*raw, dw, centre, self._at, own.start, own.stop, pull)
+            fastest = max(fastest, found)
+        return fastest, pull
+
     def _factor(self) -> Factor:
         """Of lambda n diag(b) + X' diag(weight) X."""
-        H = self._rows.gram(self._weight)
+        H = self._rows.X.gram(self._weight)
         H.ravel()[:: len(H) + 1] += self._least
-        share = self._rows.gram_madds * self._weighed / max(self._rows.n, 1)
+        share = self._rows.X.gram_madds * self._weighed / max(self._rows.n, 1)
         madds = share + factor.madds(len(H))
         self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
         return Factor(H)
@@ -289,7 +308,7 @@ def _step_length(fastest: float, part: float) -> float:
     return 1.0 if fastest <= part else part / fastest
 
 
-def _pieces(problem: ERM, rows: Rows) -> tuple[Matrix, Matrix]:
+def _pieces(problem: ERM, rows: Objective) -> tuple[Table, Table]:
     """g and h of the pieces max(0, h - g z) of the loss."""
     if problem.loss.margin:
         return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))

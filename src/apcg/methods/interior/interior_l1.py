@@ -25,12 +25,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..._base.validation import Index, Matrix, Vector
+from ..._base.validation import Index, Vector
+from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Point, Start
+from ...data import Matrix
 from ...problems.erm import ERM
 from ..base import ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work
 from .kkt import KKTTuning, Saddle, size
@@ -116,9 +118,8 @@ class InteriorL1Run(Run):
         self._problem, self._aim, self._tuning = problem, target.tol, tuning or InteriorL1Tuning()
         s = np.broadcast_to(problem.weights, problem.n_samples)
         self._kept = np.flatnonzero(s)
-        X: Any = problem.samples.stored
-        X = X if self._kept.size == s.size else X[self._kept]
-        self._whole = X.astype(np.float64) if X.dtype != np.float64 else X
+        X: Matrix = problem.samples
+        self._whole = X = X if self._kept.size == s.size else X.rows(self._kept)
         y, s = problem.y[self._kept], np.asarray(s[self._kept], dtype=np.float64)
         self._pieces = Pieces.of(problem.loss, y, s)
         self._sign = np.array([[1.0], [-1.0]])[: 1 if problem.interval.lower[0] == 0 else 2]
@@ -148,14 +149,14 @@ class InteriorL1Run(Run):
         """a in the middle, w = 0 or next to it, and the rest so that all products are about 1."""
         pieces, problem, g = self._pieces, self._problem, self._problem.interval
         self._ids = ids
-        self._X = self._whole if ids.size == problem.d else self._whole[:, ids]
+        self._X = self._whole if ids.size == problem.d else self._whole.pick(ids)
         scale = problem.n * problem.alpha
         self._A, self._B = (scale * np.broadcast_to(part, problem.d)[ids] for part in (g.a, g.b))
         a, sigma, xi = pieces.start()
         rho = np.broadcast_to(self._A, (len(self._sign), ids.size))
         v = float(np.mean(a * sigma)) / rho
         if len(v) == 1:  # w >= 0 is not 0 then, and must not be far away
-            v = v * min(1.0, size(pieces.h) / max(size(self._X @ v[0]), 1e-300))
+            v = v * min(1.0, size(pieces.h) / max(size(self._X.times(v[0])), 1e-300))
         parts = [(a, sigma), (pieces.upper - a, xi), (v, rho)]
         if not pieces.bounded:
             del parts[1]
@@ -165,7 +166,7 @@ class InteriorL1Run(Run):
 
     # ---- parts of Y and S -----------------------------------------------------------------------
 
-    def _split(self, Y: Vector) -> tuple[Matrix, Matrix, Matrix]:
+    def _split(self, Y: Vector) -> tuple[Table, Table, Table]:
         """Its parts: of a, of u - a (nothing without a bound), of v."""
         shape, count = self._pieces.g.shape, self._pieces.g.size
         a, rest = Y[:count].reshape(shape), Y[count:]
@@ -179,9 +180,9 @@ class InteriorL1Run(Run):
         """What a step begins with, computed from Y and S alone."""
         pieces, X = self._pieces, self._X
         a = self._split(self._Y)[0]
-        self._z = np.asarray(X @ self.w) + self.b
+        self._z = X.times(self.w) + self.b
         signed = (pieces.g * a).sum(axis=0) + pieces.shift
-        self._t = np.asarray(X.T @ signed) - self._B * self.w
+        self._t = X.adjoint(signed) - self._B * self.w
         self._total = float(signed.sum())
         self._signed = signed
         self._products = float(np.dot(self._Y, self._S))
@@ -238,7 +239,7 @@ class InteriorL1Run(Run):
         v, rho = self._split(self._Y)[2], self._split(self._S)[2]
         most = float(np.abs(self.w).max(initial=0.0))
         w = np.where((v * self._A > most * rho).any(axis=0), self.w, 0.0)
-        z = np.asarray(self._X @ w) + self.b
+        z = self._X.times(w) + self.b
         value = self._value(self.w, self._loss)
         room = self._tuning.enough * self._aim * abs(value)
         return w if self._value(w, self._pieces.total(z)) <= value + room else None
@@ -338,7 +339,7 @@ class InteriorL1Run(Run):
             )
             for Y in (self._Y, self._S)
         )
-        self._X, self._ids = self._X[:, stays], self._ids[stays]
+        self._X, self._ids = self._X.pick(stays), self._ids[stays]
         self._A, self._B = self._A[stays], self._B[stays]
 
     def _system(self) -> Saddle:
@@ -369,15 +370,15 @@ class InteriorL1Run(Run):
         f = (pieces.g * q / theta).sum(axis=0) / system.W
         pull = (sign * (low_v - v * (A - sign * t)) / rho).sum(axis=0)
         dw, e, db = system.solve(pull / self._soft, f, -self._total)
-        dz = np.asarray(self._X @ dw) + db
+        dz = self._X.times(dw) + db
         da = _moved(pieces.g, q, theta, -dz, e)
-        dt = np.asarray(self._X.T @ e) - self._B * dw
+        dt = self._X.adjoint(e) - self._B * dw
         dv = _moved(sign, low_v / v - (A - sign * t), rho / v, dt, dw)
         dY = np.concatenate([np.ravel(part) for part in (da, -da if room.size else low_room, dv)])
         return dw, db, dY, (low - self._S * dY) / self._Y - self._S
 
 
-def _moved(g: Matrix, q: Matrix, theta: Matrix, by: Vector, total: Vector) -> Matrix:
+def _moved(g: Table, q: Table, theta: Table, by: Vector, total: Vector) -> Table:
     """(q + g by)/theta, whose sum of products with g is `total`; from the one that rounds less.
 
     Where theta is large the quotient has all digits. Where it is small, q and g by are nearly

@@ -9,13 +9,12 @@ the matrix is then 1/W + X (1/R) X', of the samples, or R + X'W X, of the featur
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..._base.validation import Index, Matrix, Vector
-from ...losses import Squared
-from ...problems.objective import Rows
+from ..._base.validation import Index, Vector
+from ..._base.validation import Matrix as Table
+from ...data import Matrix
 from ..linalg import factor
 from ..linalg.factor import Factor
 
@@ -38,7 +37,9 @@ class KKTTuning:
 class Saddle:
     """R dw - X'e = r,  X dw + db + e/W = f,  sum_i e_i = total, by the smaller of two matrices."""
 
-    def __init__(self, X: Any, R: Vector, W: Vector, tuning: KKTTuning, *, intercept: bool) -> None:
+    def __init__(
+        self, X: Matrix, R: Vector, W: Vector, tuning: KKTTuning, *, intercept: bool
+    ) -> None:
         self._X, self.R, self.W, self._tuning = X, R, W, tuning
         self._intercept = intercept
         n, d = X.shape
@@ -50,22 +51,21 @@ class Saddle:
         if intercept and self._by_rows:
             self._ones = self._factor.solve(np.ones(n))
 
-    def _of_rows(self) -> Matrix:
+    def _of_rows(self) -> Table:
         """1/W + X (1/R) X', without columns that change it by next to nothing."""
         X, d, flat = self._X, self.R.size, 1 / self.W
-        square = X.multiply(X) if hasattr(X, "indptr") else X * X
-        share = np.asarray(square.sum(axis=0)).ravel() / self.R
+        share = X.column_squares(np.ones(self.W.size)) / self.R
         some: Index = np.flatnonzero(share > self._tuning.skip * flat.min() / d)
-        H = _square(_scaled(X if some.size == d else X[:, some], 1 / np.sqrt(self.R[some])))
+        H = (X if some.size == d else X.pick(some)).row_gram(1 / self.R[some])
         H.ravel()[:: len(H) + 1] += flat
         return H
 
-    def _of_columns(self) -> Matrix:
+    def _of_columns(self) -> Table:
         """R + X'W X, with a column of ones and next to no R for an intercept."""
         R = np.append(self.R, self._tuning.least_curvature) if self._intercept else self.R
-        rows = Rows(self._X, np.ones(self.W.size), np.ones(1), 1.0, Squared(), np.zeros(R.size))
-        self.madds = rows.gram_madds + factor.madds(R.size)
-        H = rows.gram(self.W)
+        X = self._X.with_ones if self._intercept else self._X
+        self.madds = X.gram_madds + factor.madds(R.size)
+        H = X.gram(self.W)
         H.ravel()[:: len(H) + 1] += R
         return H
 
@@ -74,7 +74,7 @@ class Saddle:
         X, R, W, tiny = self._X, self.R, self.W, self._tuning.left
         dw, e, db = self._solved(r, f, total)
         for _ in range(self._tuning.refined):
-            left = r + np.asarray(X.T @ e) - R * dw, f - np.asarray(X @ dw) - db - e / W
+            left = r + X.adjoint(e) - R * dw, f - X.times(dw) - db - e / W
             if size(left[0]) <= tiny * size(r) and size(left[1]) <= tiny * size(f):
                 break
             more = self._solved(*left, total - float(e.sum()))
@@ -84,29 +84,18 @@ class Saddle:
     def _solved(self, r: Vector, f: Vector, total: float) -> tuple[Vector, Vector, float]:
         X, R, W, db = self._X, self.R, self.W, 0.0
         if self._by_rows:
-            e = self._factor.solve(f - np.asarray(X @ (r / R)))
+            e = self._factor.solve(f - X.times(r / R))
             if self._intercept:
                 db = float((e.sum() - total) / self._ones.sum())
                 e = e - db * self._ones
-            return (r + np.asarray(X.T @ e)) / R, e, db
-        right = r + np.asarray(X.T @ (W * f))
+            return (r + X.adjoint(e)) / R, e, db
+        right = r + X.adjoint(W * f)
         if self._intercept:
             right = np.append(right, float(np.dot(W, f)) - total)
         dw = self._factor.solve(right)
         if self._intercept:
             dw, db = dw[:-1], float(dw[-1])
-        return dw, W * (f - np.asarray(X @ dw) - db), db
-
-
-def _scaled(A: Any, weights: Vector) -> Any:
-    """The columns of A times the weights."""
-    return A.multiply(weights).tocsr() if hasattr(A, "indptr") else A * weights
-
-
-def _square(A: Any) -> Matrix:
-    """A A', as a dense array."""
-    product = A @ A.T
-    return np.asarray(product.toarray() if hasattr(product, "indptr") else product)
+        return dw, W * (f - X.times(dw) - db), db
 
 
 def size(u: Vector) -> float:

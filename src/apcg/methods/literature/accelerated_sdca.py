@@ -45,6 +45,7 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.sdca import run_plain
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
+from ...data import views
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
@@ -122,7 +123,11 @@ class AcceleratedSDCA:
         g, kappa = p.interval, self.constants.kappa
         self._g = replace(g, b=g.b + kappa / p.alpha)
         form = p.altered(g=self._g).form
-        self._form, self._columns, self._model = form, form.f.columns.arrays, form.model()
+        self._form, self._columns, self._model = (
+            form,
+            form.f.columns.view(views.arrays),
+            form.model(),
+        )
         self.t = 2
         self.w, self.y, self._x = w.copy(), w.copy(), x.copy()
         self._rows = form.f.rows(x) + kappa * p.n * w

@@ -17,6 +17,7 @@ import numpy as np
 from ..._base.validation import Index, Vector
 from ..._kernels.paper.stochastic import Memory, Rule, run_stochastic
 from ...certify.points import Certificate, Point, Start
+from ...data import views
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import Budget, Need, Report, Run, Work
@@ -92,7 +93,7 @@ class Stochastic:
 
     def epoch(self, order: Index) -> None:
         """One step on each sample of `order`."""
-        run_stochastic(*self.problem.samples.arrays, self._rule, self._memory, order)
+        run_stochastic(*self.problem.samples.view(views.arrays), self._rule, self._memory, order)
 
     @property
     def w(self) -> Vector:

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from ..._base.validation import Index, Vector
+from ..._kernels.data.matrix import add
 from ...losses import Squared
-from ...problems.objective import Rows
+from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
 from ..linalg.factor import Factor
@@ -95,7 +96,7 @@ class Hessian:
           those of a pass
     """
 
-    def __init__(self, rows: Rows, tuning: NewtonTuning) -> None:
+    def __init__(self, rows: Objective, tuning: NewtonTuning) -> None:
         self._rows, self._tuning = rows, tuning
         self._prices = _Prices(rows, tuning)
         # H of a free intercept may be zero; P itself has no such term
@@ -106,7 +107,7 @@ class Hessian:
         self._factor: Factor | None = None
         self._factored: Vector | None = None  # phi'' of all rows in the factor; None: the sample's
         self._exact = False
-        self.sample: Rows | None = None
+        self.sample: Objective | None = None
         self._held_out: tuple[Index, float] = np.empty(0, dtype=np.intp), 1.0
         self.cost = 0.0
 
@@ -149,7 +150,9 @@ class Hessian:
             self._exact = True
             return
         chance = np.full(rows.n, size / n)
-        if rows.heaviest() > size * rows.loss.gamma * rows.least_ridge:  # else the ridge bends more
+        if (
+            rows.X.largest() ** 2 > size * rows.loss.gamma * rows.least_ridge
+        ):  # else the ridge bends more
             score = rows.leverage()
             chance = np.minimum(0.5 * chance + (0.5 * size / max(score.sum(), 1e-300)) * score, 1.0)
             self.cost += 1.0
@@ -163,7 +166,7 @@ class Hessian:
         self._held_out = np.flatnonzero(others), share
         self._sample = index, 1 / chance[index]
 
-    def held_out(self) -> Rows:
+    def held_out(self) -> Objective:
         """Other rows than the sample's, to see whether what is learnt there holds elsewhere."""
         index, share = self._held_out
         return self._rows.sample(index, np.full(index.size, share))
@@ -175,15 +178,15 @@ class Hessian:
         dear = self._prices.factor(self.sample) > self._tuning.dear * self._prices.one
         return self._tuning.sample_steps[dear]
 
-    def factor_of(self, rows: Rows, bend: Vector) -> Factor:
+    def factor_of(self, rows: Objective, bend: Vector) -> Factor:
         """The factor of H on these rows, for this phi''; it is then the one at hand."""
-        H = rows.gram(bend)
+        H = rows.X.gram(bend)
         H.ravel()[:: rows.size + 1] += self._ridge
         self._factor = made = Factor(H)
         self._exact = self._exact or rows is self._rows
         self._factored = bend.copy() if rows is self._rows else None
-        share = rows.gram_madds * np.count_nonzero(bend) / max(rows.n, 1)
-        self.cost += (share + factor.madds(rows.size)) / (2 * max(self._rows.nnz, 1))
+        share = rows.X.gram_madds * np.count_nonzero(bend) / max(rows.n, 1)
+        self.cost += (share + factor.madds(rows.size)) / (2 * max(self._rows.X.nnz, 1))
         return made
 
     def distrust(self) -> bool:
@@ -199,7 +202,7 @@ class Hessian:
         if fresh and not made.jitter:
             way = made.solve(r)
             self.cost += 0.5
-            return way, self._rows.margins(way)
+            return way, self._rows.X.times(way)
         return self._conjugate_gradients(made, r, bend, enough, budget)
 
     def _refresh(self, bend: Vector, budget: Budget) -> tuple[bool, Factor]:
@@ -231,20 +234,20 @@ class Hessian:
         """H way = r to `forcing`; more steps than a factor costs, and one is made next."""
         rows, tuning = self._rows, self._tuning
         way, (q, dz) = np.zeros(rows.size), self._vectors
-        q[:] = dz[:] = 0.0
-        r, step = r.copy(), 0.0
+        dz[:] = 0.0
+        r = r.copy()
         p = s = made.solve(r)
         rs = first = float(np.dot(r, s))
         limit = min(max(self._prices.steps, 1.0), tuning.most_steps)
         for k in range(tuning.most_steps):
-            Hp = rows.product(bend, p, q, self._ridge, step, dz)
+            Hp = rows.X.gram_times(bend, p, q) + self._ridge * p
             self.cost += 1.0
             curvature = float(np.dot(p, Hp))
             if not curvature > 0 or not math.isfinite(curvature):
-                step = 0.0
                 break
             step = rs / curvature
             way += step * p
+            add(dz, step, q)
             r -= step * Hp
             s = made.solve(r)
             new = float(np.dot(r, s))
@@ -255,8 +258,6 @@ class Hessian:
                 break
             p = s + (new / rs) * p
             rs = new
-        q *= step
-        dz += q
         return way, dz
 
     @cached_property
@@ -268,14 +269,14 @@ class Hessian:
 class _Prices:
     """What a pass and a factor of all rows cost, in ns."""
 
-    def __init__(self, rows: Rows, tuning: NewtonTuning) -> None:
-        self._tuning, self._kind = tuning, int(not rows.sparse)
+    def __init__(self, rows: Objective, tuning: NewtonTuning) -> None:
+        self._tuning, self._kind = tuning, int(not rows.X.sparse)
         self._factor = tuning.factor * factor.madds(rows.size)
-        self.one = tuning.number[self._kind] * rows.nnz + tuning.row * rows.n
+        self.one = tuning.number[self._kind] * rows.X.nnz + tuning.row * rows.n
         self.exact = self.factor(rows)
         #: steps of conjugate gradients that cost as much as a factor
         self.steps = self.exact / self.one
 
-    def factor(self, rows: Rows) -> float:
+    def factor(self, rows: Objective) -> float:
         """What a factor of these rows costs."""
-        return self._tuning.gram[self._kind] * rows.gram_madds + self._factor
+        return self._tuning.gram[self._kind] * rows.X.gram_madds + self._factor

@@ -24,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
 from ...certify.points import Point
+from ...data import views
 from ...losses.base import SOFTMAX
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
@@ -106,8 +107,7 @@ class NewtonRun(Run):
         self._map = self.seen_as.samples
         self._factors = applies(problem, tuning)
         if self._factors:
-            rows = self._map.take(np.arange(problem.n_samples))
-            self._X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+            self._X = self._map.view(views.table)
         self._W = np.vstack([w, b[None]]) if problem.intercept else np.array(w)
         ridge = problem.alpha * np.broadcast_to(self.seen_as.g.b, (self._W.shape[0], 1))
         self._ridge = np.array(ridge, dtype=np.float64)

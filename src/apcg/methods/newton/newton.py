@@ -30,7 +30,7 @@ from ..._base.validation import Vector
 from ..._kernels.data.matrix import inner
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ...problems.objective import At, Rows
+from ...problems.objective import At, Objective
 from ..base import (
     COMPILED_LOSS,
     ONE_OUTPUT,
@@ -77,7 +77,7 @@ class NewtonRun(Run):
     ) -> None:
         self._tuning, self._start, self._rng = tuning, at, rng
         self._aim = target.tol
-        self._rows = Rows.of(problem)
+        self._rows = Objective.of(problem)
         self._free = problem.intercept
         self._hessian = Hessian(self._rows, tuning)
         self._now: At | None = None
@@ -170,7 +170,7 @@ class NewtonRun(Run):
         """Squared loss: P is a parabola, and one factor gives its minimum."""
         rows = self._rows
         bend = np.full(rows.n, rows.scale / rows.loss.gamma) * rows.weights
-        self._solved = self._hessian.factor_of(rows, bend).solve(rows.combine(bend * rows.y))
+        self._solved = self._hessian.factor_of(rows, bend).solve(rows.X.adjoint(bend * rows.y))
         self._moved = True
         self._own += 1.0
 
@@ -192,14 +192,14 @@ class NewtonRun(Run):
             gradient = rows.gradient(at)
             way = -self._hessian.factor_of(rows, at.bend).solve(gradient)
             slope = float(np.dot(gradient, way))
-            self._own += rows.nnz / max(self._rows.nnz, 1)
+            self._own += rows.X.nnz / max(self._rows.X.nnz, 1)
             if -0.5 * slope <= rough * at.value:
                 break
-            new = rows.move(at, way, rows.margins(way), slope, tuning.flat)
+            new = rows.move(at, way, rows.X.times(way), slope, tuning.flat)
             if new is None:
                 break
             at, value = new, others.value(new.w)
-            self._own += 0.5 * others.nnz / max(self._rows.nnz, 1)
+            self._own += 0.5 * others.X.nnz / max(self._rows.X.nnz, 1)
             if value > least:  # this step fits the sample alone
                 break
             w, least = at.w, value
@@ -220,7 +220,7 @@ class NewtonRun(Run):
         new = rows.move(zero, w, z, first, self._tuning.flat) if first < 0 else zero
         self._arrive(new or rows.at(np.zeros(rows.size), np.zeros(rows.n)))
 
-    def _best_intercept(self, rows: Rows, at: At) -> At:
+    def _best_intercept(self, rows: Objective, at: At) -> At:
         """The same w with the b that is best for it, found on the stored predictions."""
         way, ones = np.zeros(rows.size), np.ones(rows.n)
         way[-1] = 1.0
@@ -274,7 +274,7 @@ class NewtonRun(Run):
         """To w, with everything computed anew."""
         self._solved = None
         self._own += 0.5
-        self._arrive(self._rows.at(w, self._rows.margins(w)))
+        self._arrive(self._rows.at(w, self._rows.X.times(w)))
 
     def _arrive(self, at: At) -> None:
         self._now, self._gradient = at, self._rows.gradient(at)

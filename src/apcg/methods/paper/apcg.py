@@ -17,6 +17,7 @@ from ..._base.validation import Index, Mask, Vector
 from ..._kernels.common.sequence import coefficients
 from ..._kernels.paper import coordinate
 from ...certify.points import Start
+from ...data import views
 from ...problems.composite import Composite
 from ...problems.erm import ERM
 from ...sequences import Sequence
@@ -35,7 +36,7 @@ class APCG:
     ) -> None:
         f = problem.f
         largest = int(np.diff(problem.starts).max(initial=1))
-        pq = _aligned_zeros(f.columns.n_rows)
+        pq = _aligned_zeros(f.columns.shape[1])
         pq[:, 1] = f.rows(x0)
         self.problem = problem
         self.state = coordinate.State(
@@ -48,7 +49,7 @@ class APCG:
             gamma=sequence.gamma0,
             fold_at=fold_at,
         )
-        self._columns, self._model = f.columns.arrays, problem.model()
+        self._columns, self._model = f.columns.view(views.arrays), problem.model()
 
     def epoch(self, order: Index) -> None:
         """One step on each block of `order`."""

@@ -16,6 +16,7 @@ from ..._base import validation as validate
 from ..._base.validation import Index, Vector
 from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Point, Start
+from ...data import views
 from ...problems import costs
 from ...problems.composite import settle_zero_blocks
 from ...problems.erm import ERM
@@ -218,5 +219,5 @@ def with_zeros(problem: ERM, found: Certificate, rng: np.random.Generator) -> Po
     form = problem.form
     x = form.with_zeros(np.append(found.w, found.b) if problem.intercept else found.w)
     order = rng.permutation(np.flatnonzero(form.L > 0))
-    run_plain(*form.f.columns.arrays, form.model(), x, form.f.rows(x), order)
+    run_plain(*form.f.columns.view(views.arrays), form.model(), x, form.f.rows(x), order)
     return Point(w=x[: problem.d])

@@ -17,6 +17,7 @@ import numpy as np
 from ..._base.validation import Index, Vector
 from ..._kernels.paper.sdca import run_plain
 from ...certify.points import Certificate, Start
+from ...data import views
 from ...problems.composite import Composite
 from ...problems.erm import ERM
 from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Target
@@ -30,7 +31,7 @@ class SDCA:
         self.problem = problem
         self._x = x0.copy()
         self._rows = problem.f.rows(x0)
-        self._columns, self._model = problem.f.columns.arrays, problem.model()
+        self._columns, self._model = problem.f.columns.view(views.arrays), problem.model()
 
     def epoch(self, order: Index) -> None:
         """One step on each coordinate of `order`."""

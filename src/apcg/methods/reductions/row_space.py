@@ -24,19 +24,19 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from ..._base.validation import Matrix, Vector
+from ..._base.validation import Vector
 from ...certify.certificate import certify_enough
 from ...certify.points import Certificate, Point, Start
-from ...data import Dense
+from ...data import Dense, Matrix
 from ...problems.erm import ERM
 from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
 from ..dual.method import L2_PENALTY
 
 DENSE = Need(
-    "dense X", lambda p: p.samples.arrays[2].size == 0 and p.d > 0, lambda p: "X is sparse"
+    "dense X in memory",
+    lambda p: isinstance(p.samples, Dense) and p.d > 0,
+    lambda p: f"X is {p.samples!r}",
 )
-#: Features in a block of X that is read at a time if X is not float64: the copy is small then.
-_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,19 @@ class Basis:
     """K = L L' of the rows of X, and the way from v back to w."""
 
     def __init__(self, X: Matrix) -> None:
-        K = np.zeros((len(X), len(X)))
-        step = X.shape[1] if X.dtype == np.float64 else _BLOCK
-        for first in range(0, X.shape[1], step):
-            part = X[:, first : first + step].astype(np.float64, copy=False)
-            K += part @ part.T
+        K = X.row_gram()
         # pivots, because K may have a lower rank: of centred columns it has
         found, pivots, rank, _ = lapack.dpstrf(K, lower=1, overwrite_a=1)
         self._X, self._first = X, pivots[:rank] - 1
         self._lower = found[:rank, :rank]
-        self.L = np.zeros((len(X), rank))
+        self.L = np.zeros((len(K), rank))
         self.L[pivots - 1] = np.tril(found)[:, :rank]
 
     def w(self, v: Vector) -> Vector:
         """w = X'c with c on as many rows as L has columns, and X w = L v."""
-        c = np.zeros(len(self._X))
+        c = np.zeros(self._X.shape[0])
         c[self._first] = solve_triangular(self._lower, v, trans="T", lower=True)
-        return np.asarray(Dense(self._X).adjoint(c))
+        return self._X.adjoint(c)
 
 
 class SpanRun(Run):
@@ -92,7 +88,7 @@ class SpanRun(Run):
         patience: int,
     ) -> None:
         self.problem, self._patience = problem, patience
-        self._basis = Basis(problem.samples.stored)
+        self._basis = Basis(problem.samples)
         self._small = problem.altered(samples=Dense(self._basis.L), d=self._basis.L.shape[1])
         start = Start(x=at.x, b=at.b)
         if at.x is not None:

@@ -21,7 +21,7 @@ from ...certify.points import Report, Start
 from ...certify.result import Solution, Status, answer
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
-from ...problems.objective import Rows
+from ...problems.objective import Objective
 from ...problems.side_by_side import side_by_side
 from ..base import Budget, Target
 from ..dual.method import DualSweeps, begin
@@ -102,12 +102,12 @@ def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
     if len(problems) < FEWEST or not first.loss.margin:
         return None
     method, _ = Auto().first(first, Start())
-    rows = Rows.of(first)
+    rows = Objective.of(first)
     if not isinstance(method, Newton) or not (hessian := Hessian(rows, method.tuning)).is_whole:
         return None
     made, starts = None, []
     for p in problems:
-        own = Rows.of(p)
+        own = Objective.of(p)
         at = own.at(np.zeros(own.size), np.zeros(own.n))
         made = made or hessian.factor_of(rows, at.bend)
         w = -made.solve(own.gradient(at))

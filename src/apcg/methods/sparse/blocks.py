@@ -7,10 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._base.validation import Index, Matrix, Vector
-from ..._kernels.sparse import columns
-from ...data import Sparse
+from ...data import Sparse, views
 from ...problems.erm import ERM
-from ...problems.objective import Rows
 
 
 class Block(Protocol):
@@ -94,7 +92,8 @@ class Copied(Growing):
         super().__init__(problem, W)
         if X is None:
             whole = W.size == problem.d and np.array_equal(W, np.arange(W.size))
-            made = problem.samples.stored if whole else problem.samples.stored[:, W]
+            X = problem.samples.view(views.whole)
+            made = X if whole else X[:, W]
             X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
         self.X = X
 
@@ -147,7 +146,7 @@ class Picked(Growing):
         assert isinstance(problem.samples, Sparse)
         self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
         # so that products with few columns are by these
-        self._packed = self._samples.columns(np.float64)
+        self._packed = self._samples.view(views.columns, np.float64)
 
     def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         G, mean = self.rows(0, bend), None
@@ -158,12 +157,7 @@ class Picked(Growing):
         return G, mean
 
     def rows(self, first: int, bend: Vector) -> Matrix:
-        size = self.W.size
-        place, out = np.full(self._d, -1), np.empty((size - first, size))
-        place[self.W] = np.arange(size)
-        room = np.empty(size, np.int64), np.empty(size)
-        columns.gram_rows(*self._samples.arrays, place, first, bend, *room, out)
-        return out
+        return self._samples.gram_rows(bend, self.W, first)
 
     def slope(self, slope: Vector) -> Vector:
         out = np.empty(self._d)
@@ -210,24 +204,22 @@ class All:
     """All columns, by passes over the rows: for many more rows than columns."""
 
     def __init__(self, problem: ERM) -> None:
-        p = problem
-        none = np.zeros(p.d)
-        self._rows = Rows(p.samples.stored, p.y, p.weights, 1 / p.n, p.loss, none)
-        self.cost = self._rows.gram_madds / (2 * max(self._rows.nnz, 1))
+        self._X = problem.samples
+        self.cost = self._X.gram_madds / (2 * max(self._X.nnz, 1))
 
     def gram(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
-        upper = self._rows.gram(bend)
+        upper = self._X.gram(bend)
         G = np.triu(upper)
         G += np.triu(upper, 1).T
         if not centred:
             return G, None
         total = float(bend.sum())
-        mean = self._rows.combine(bend) / total
+        mean = self._X.adjoint(bend) / total
         G -= total * np.outer(mean, mean)
         return G, mean
 
     def slope(self, slope: Vector) -> Vector:
-        return -self._rows.combine(slope)
+        return -self._X.adjoint(slope)
 
     def times(self, step: Vector) -> Vector:
-        return self._rows.margins(step)
+        return self._X.times(step)

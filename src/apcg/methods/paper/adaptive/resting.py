@@ -133,8 +133,8 @@ def _holding_little(problem: ERM, found: Certificate, share: float) -> Mask:
 
 def _zeros(problem: ERM, found: Certificate, gap: float, caution: float) -> tuple[Mask, Vector]:
     """The weights that are very likely zero, and zeros."""
-    weights = None if problem.weights.size == 1 else problem.weights
-    norms = np.sqrt(problem.samples.transposed.squared_norms(weights))
+    s = np.broadcast_to(problem.weights, problem.n_samples)
+    norms = np.sqrt(problem.samples.column_squares(s))
     radius = norms * math.sqrt(2 * problem.n * gap / problem.loss.gamma)
     v = problem.v_of(found.x)
     likely = np.abs(v) + caution * radius / (problem.alpha * problem.n) < problem.interval.a

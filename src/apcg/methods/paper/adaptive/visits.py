@@ -82,7 +82,7 @@ class Visits:
             return False
         if least is None:
             return True
-        rows = self._problem.f.columns.n_rows
+        rows = self._problem.f.columns.shape[1]
         if np.count_nonzero(travelled) > self._tuning.crowded * rows:
             return False
         return mu > self._tuning.floor * least

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...._base.validation import Index, Vector
 from ....certify.points import Start
-from ....data.packed import Packed
+from ....data.columns import Packed
 from ....problems.erm import ERM
 from ...base import Target
 from ..penalty import ScaledPenalty

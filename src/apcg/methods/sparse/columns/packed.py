@@ -15,7 +15,8 @@ import numpy as np
 
 from ...._base.validation import Index, Vector
 from ....certify.points import Certificate, Start
-from ....data.packed import Packed
+from ....data import views
+from ....data.columns import Packed
 from ....problems.erm import ERM
 from ...base import Target
 from ..penalty import ScaledPenalty
@@ -57,7 +58,9 @@ class PackedRun(SparseRun):
 
     @property
     def _packed(self) -> Packed:
-        packed: Packed = self._samples.columns(np.float32 if self.narrow else np.float64)
+        packed: Packed = self._samples.view(
+            views.columns, np.float32 if self.narrow else np.float64
+        )
         return packed
 
     @property

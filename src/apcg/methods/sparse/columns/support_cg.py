@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...._base.validation import Vector
 from ...._kernels.data.matrix import inner
 from ...._kernels.sparse import columns
-from ....data.packed import Packed
+from ....data.columns import Packed
 from ..penalty import ScaledPenalty
 from .support_rows import Turn
 

@@ -18,7 +18,7 @@ from scipy.linalg import blas, lapack
 
 from ...._base.validation import Index, Vector
 from ...._kernels.sparse import support_rows
-from ....data import Sparse
+from ....data import Sparse, views
 from ..tuning import SetTuning
 
 Apply = Callable[[Vector], Vector]
@@ -47,21 +47,22 @@ class Support:
     """
 
     def __init__(self, samples: Sparse, ids: Index, *, in_order: bool = False) -> None:
-        columns = samples.columns(np.float32)
+        columns = samples.view(views.columns, np.float32)
         lengths = columns.start[ids + 1] - columns.start[ids]
         ids = ids if in_order else ids[np.argsort(-lengths, kind="stable")]
         self.ids, self.size, entries = ids, ids.size, int(lengths.sum())
-        self.place = np.full(samples.n_rows, -1, np.int32)
+        self.place = np.full(samples.shape[1], -1, np.int32)
         self.place[ids] = np.arange(ids.size, dtype=np.int32)
         self.largest = float(columns.most.max(initial=0.0)) or 1.0
-        n, room = samples.n_coordinates, entries + 1
+        n, room = samples.shape[0], entries + 1
         of_rows, start = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-        support_rows.lengths(samples.indices, samples.indptr, self.place, of_rows)
+        arrays = samples.view(views.arrays)
+        support_rows.lengths(*arrays[1:], self.place, of_rows)
         # numbers of 16 bits are sorted in no time
         self._order = np.argsort(np.minimum(of_rows, 65535).astype(np.uint16), kind="stable")
         at = np.empty(room, np.uint16) if ids.size < _NEAR else np.empty(room, np.int32)
         values, scale = np.empty(room, np.float32), 1 / self.largest
-        support_rows.gather(*samples.arrays, self.place, scale, self._order, start, at, values)
+        support_rows.gather(*arrays, self.place, scale, self._order, start, at, values)
         self.rows = support_rows.Rows(start, at, values)
 
     def covers(self, ids: Index) -> bool:
@@ -250,23 +251,23 @@ class Faces:
 
     def _made(self, rows: Support, bend: Vector, b: Vector) -> Factor | None:
         self._factors += 1
-        mean, n, ids = np.empty(0), self._samples.n_coordinates, rows.ids
+        mean, n, ids = np.empty(0), self._samples.shape[0], rows.ids
         gram, most = rows.gram(bend, self._tuning.factor_rows)
         if self._intercept:
-            bends, out = np.broadcast_to(bend, n).copy(), np.empty(self._samples.n_rows)
-            self._samples.columns(np.float32).products(bends, out, ids)
+            bends, out = np.broadcast_to(bend, n).copy(), np.empty(self._samples.shape[1])
+            self._samples.view(views.columns, np.float32).products(bends, out, ids)
             mean = out[ids] / (rows.largest * math.sqrt(float(bends.sum()) * most))
         b = (b[ids] if b.size > 1 else b) / (rows.largest**2 * most)
         found = Factor(ids, gram, b, mean)
         return found if found.made else None
 
     def _lengths(self, ids: Index) -> Index:
-        start = self._samples.columns(np.float32).start
+        start = self._samples.view(views.columns, np.float32).start
         return np.asarray(start[ids + 1] - start[ids])
 
     def _pays(self, size: int, nnz: float, digits: float) -> bool:
         """Whether a factor is predicted to cost less than the iterations that it saves."""
-        tuning, n = self._tuning, self._samples.n_coordinates
+        tuning, n = self._tuning, self._samples.shape[0]
         known = self._rate > 0 and self._runs >= tuning.factor_runs
         if self._factors >= tuning.factors or size > tuning.widest or not known:
             return False

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ....certify.points import Start
-from ....data import Dense, Sparse, Stored
+from ....data import Dense
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..blocks import All, Copied
@@ -50,18 +50,13 @@ class TallRun(DenseRun):
         if tuning.sampled[self.sweeping] * size > p.n_samples:
             return
         rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
-        part = p.samples.stored[rows]
         weights = p.weights[rows] if p.weights.size > 1 else p.weights
         y = p.y[rows]
         kept = y[weights > 0] if weights.size > 1 else y
         if kept.size == 0 or (p.loss.margin and np.ptp(kept) == 0):
             return  # nothing, or one class
-        sparse = hasattr(part, "indptr")
-        samples: Stored = (
-            Sparse(part.data, part.indices, part.indptr, p.d) if sparse else Dense(part)
-        )
         n = float(np.sum(weights)) if weights.size > 1 else float(size)
-        small = p.altered(samples=samples, y=y, weights=weights, n=n, n_samples=size)
+        small = p.altered(samples=p.samples.rows(rows), y=y, weights=weights, n=n, n_samples=size)
         run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)
         run.advance(Budget(tuning.sample_passes, False, budget.deadline))
         self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...._base.validation import Mask, Matrix, Vector
+from ....data import views
 from ....problems.erm import ERM
 from ..penalty import ScaledPenalty
 
@@ -50,7 +51,7 @@ def look(problem: ERM, grid: Vector, W: Matrix, rows: Matrix, on: ScaledPenalty)
     `rows` are the columns of X that the entries of w are for, and `on` is g on them; all other
     entries are zero.
     """
-    X, y, n, g = problem.samples.stored, problem.y, problem.n, problem.interval
+    X, y, n, g = problem.samples.view(views.whole), problem.y, problem.n, problem.interval
     s, flat = problem.weights, problem.weights.size == 1
     R, b = W @ rows, np.zeros(grid.size)
     np.subtract(y, R, out=R)

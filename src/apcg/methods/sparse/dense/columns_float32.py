@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import columns_float32
-from ....data import Dense
+from ....data import Dense, views
 from ....losses import Logistic, Squared
 from ....problems.erm import ERM
 from ..losses_at import Seen
@@ -23,7 +23,7 @@ class Strips:
     """The columns of X, one after the other, and room to work in."""
 
     def __init__(self, problem: ERM) -> None:
-        X = problem.samples.stored
+        X = problem.samples.view(views.whole)
         n, d = X.shape
         wide = -(-n // columns_float32.LANES) * columns_float32.LANES
         self._n, self._X = n, np.empty((d, wide), np.float32)

@@ -23,7 +23,7 @@ import numpy as np
 from ...._base.validation import Index, Mask, Matrix, Vector
 from ...._kernels.sparse import lasso
 from ....certify.certificate import Certificate, stated
-from ....data import Dense
+from ....data import Dense, views
 from ....losses import Squared
 from ....problems.erm import ERM
 from ..penalty import ScaledPenalty
@@ -45,7 +45,12 @@ class ColumnSet:
     """
 
     def __init__(self, problem: ERM) -> None:
-        self._X, self._n, y, s = problem.samples.stored, problem.n, problem.y, problem.weights
+        self._X, self._n, y, s = (
+            problem.samples.view(views.whole),
+            problem.n,
+            problem.y,
+            problem.weights,
+        )
         self._root = np.sqrt(s) if s.size > 1 else None
         each = np.broadcast_to(s, y.shape)
         self._share = each / each.sum() if problem.intercept else None
@@ -250,7 +255,7 @@ def applies(problem: ERM, tol: float) -> bool:
     X = problem.samples
     if problem.K > 1 or not problem.separable or not isinstance(problem.loss, Squared):
         return False
-    if not isinstance(X, Dense) or X.stored.dtype != np.float64 or tol < STALL:
+    if not isinstance(X, Dense) or X.view(views.whole).dtype != np.float64 or tol < STALL:
         return False
     on = ScaledPenalty.of(problem)
     return not on.bounded and bool(on.a.min() > 0) and (on.ridged or not on.b.any())

@@ -11,7 +11,7 @@ import numpy as np
 from ...._base.validation import Matrix, Vector
 from ....losses import Squared
 from ....problems.erm import ERM
-from ....problems.objective import Rows, moments
+from ....problems.objective import Objective, moments
 from ..penalty import ScaledPenalty
 from ..tuning import SetTuning
 from .path_dense import solved
@@ -25,7 +25,7 @@ def fits(problem: ERM) -> bool:
 def optima(problem: ERM, grid: Vector, tol: float) -> tuple[Matrix, Vector] | None:
     """w (a row each) and b for the alphas, to about a gap of tol; None where one did not end."""
     s = np.broadcast_to(problem.weights, problem.n_samples) / problem.n
-    H, c, b, slopes = moments(Rows.of(problem), s)
+    H, c, b, slopes = moments(Objective.of(problem), s)
     H = np.triu(H) + np.triu(H, 1).T
     shifted = problem.y - b
     total = float(np.sum(s * shifted * shifted)) / problem.loss.gamma

@@ -21,7 +21,7 @@ import numpy as np
 from ...._base.validation import Index, Matrix, Vector
 from ....certify.certificate import certify_given
 from ....certify.points import Certificate, Point, Start
-from ....data import Sparse
+from ....data import Sparse, views
 from ....problems.erm import ERM
 from ...base import Target
 from ..blocks import Copied, Sliced
@@ -49,7 +49,7 @@ class GroupRun(SparseRun):
         if self._tall:
             self.theta = 1.0
         self._block: Any = None
-        self._columns = problem.samples.stored.tocsc() if self._sparse else None
+        self._columns = problem.samples.view(views.whole).tocsc() if self._sparse else None
 
     @property
     def _sparse(self) -> bool:

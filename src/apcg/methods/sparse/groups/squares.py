@@ -11,14 +11,14 @@ for every t at which t x is feasible. `group_panels` brings P down on a set.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ...._base.validation import Matrix, Vector
 from ....certify.certificate import stated
 from ....certify.points import Certificate, Point, Start
-from ....data import Dense, Sparse
+from ....data import Dense, Sparse, views
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..losses_at import Seen
@@ -27,7 +27,6 @@ from ..tuning import SetTuning
 from .gram import GramSet
 from .model import GroupModel, GroupPenalty
 from .panels import TUNING, Panels, Source, gram_first
-from .products import columns_times, rows_times
 from .run import GroupRun
 
 _EPS = float(np.finfo(float).eps)
@@ -49,7 +48,7 @@ class SquaresRun(GroupRun):
         """Sparse data is copied to a dense array."""
         self._given, own = problem.samples, problem
         if isinstance(self._given, Sparse):
-            own = problem.altered(samples=Dense(self._given.stored.toarray()))
+            own = problem.altered(samples=Dense(self._given.view(views.table)))
         super().__init__(own, at, target, tuning)
 
     def goes_on(self, problem: ERM, w: Any = None) -> bool:
@@ -133,7 +132,7 @@ class SquaresRun(GroupRun):
 
     def _times(self, w: Any) -> Any:
         """X w, from w alone."""
-        return rows_times(cast("Dense", self.problem.samples), w)
+        return self.problem.samples.times(w)
 
     def _x(self) -> Any:
         x = self._R * self._root[:, None] if self._root.size else self._R
@@ -141,8 +140,8 @@ class SquaresRun(GroupRun):
 
     def descend(self) -> None:
         """`slope` anew, by a pass over the data."""
-        x, samples = self._x(), cast("Dense", self.problem.samples)
-        slope = columns_times(samples, x) / self.problem.n
+        x = self._x()
+        slope = self.problem.samples.adjoint(x) / self.problem.n
         self.slope = slope if self._single and self._K > 1 else slope[self._members]
         self._scores = self.penalty.norms(self.slope) / self.penalty.a
         self._most = float(self._scores.max(initial=0.0))
@@ -274,7 +273,7 @@ class SquaresRun(GroupRun):
             self._places = np.concatenate([self._places, places])
         columns, sizes = self._members[places], self._sizes[more]
         self._a = a = self.penalty.a[self._chosen]
-        source = Source(p.samples.stored, self._mean, self._root, 1 / p.n)
+        source = Source(p.samples.view(views.whole), self._mean, self._root, 1 / p.n)
         if known is not None:
             known.extend(columns, sizes, a, self.w[self._places].reshape(-1, self._K))
         elif by_gram:

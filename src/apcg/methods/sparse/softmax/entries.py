@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...._base.validation import Index, Matrix, Vector
+from ....data import views
 from ..dense.chosen_columns import WideRun
 from .run import ClassRun
 
@@ -42,7 +43,7 @@ class Entries:
         features, self._classes = np.divmod(W, run.K)
         self._own, self._places = np.unique(features, return_inverse=True)
         if X is None:
-            made = run.problem.samples.stored
+            made = run.problem.samples.view(views.whole)
             made = made if self._own.size == run.problem.d else made[:, self._own]
             made = made.toarray() if hasattr(made, "toarray") else made
             X = np.ascontiguousarray(made.T, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import softmax_columns as kernels
-from ....data.packed import Packed
+from ....data.columns import Packed
 from ..columns.support_cg import SHARES
 from ..losses_at import Seen
 from ..penalty import ScaledPenalty

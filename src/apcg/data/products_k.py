@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._base.validation import Matrix
-from .._kernels.data import products_k
+from .._base.validation import Matrix as Table
+from .._kernels.data import products_k as kernel
 
 
 def padded(K: int) -> int:
@@ -15,14 +15,14 @@ def padded(K: int) -> int:
     return -(-K // 4) * 4
 
 
-def zeros(rows: int, columns: int) -> Matrix:
+def zeros(rows: int, columns: int) -> Table:
     """Zeros that begin with a line of the cache: rows that are cut by lines cost a tenth more."""
     spare = np.zeros(rows * columns + 7)
     begin = -spare.ctypes.data % 64 // 8
     return spare[begin : begin + rows * columns].reshape(rows, columns)
 
 
-def with_pads(x: Matrix, size: int) -> Matrix:
+def with_pads(x: Table, size: int) -> Table:
     """x with columns of zeros up to `size`, by rows; x itself if it is that already."""
     if x.shape[1] == size and x.flags.c_contiguous:
         return x
@@ -31,19 +31,19 @@ def with_pads(x: Matrix, size: int) -> Matrix:
     return out
 
 
-def dot(arrays: Any, x: Matrix, n_rows: int) -> Matrix:
-    """A x, one column for each of x."""
-    K, size = x.shape[1], padded(x.shape[1])
-    out = np.zeros((n_rows, size))
+def times(arrays: Any, W: Table, n: int) -> Table:
+    """X W, one column for each of W."""
+    K, size = W.shape[1], padded(W.shape[1])
+    out = np.empty((n, size))
     data, indices, indptr = arrays
-    products_k.dot(data, indices, indptr, with_pads(x, size), out)
+    kernel.times(data, indices, indptr, with_pads(W, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])
 
 
-def tdot(arrays: Any, r: Matrix, n_coordinates: int) -> Matrix:
-    """A' r, one column for each of r."""
-    K, size = r.shape[1], padded(r.shape[1])
-    out = np.empty((n_coordinates, size))
+def adjoint(arrays: Any, R: Table, d: int) -> Table:
+    """X'R, one column for each of R."""
+    K, size = R.shape[1], padded(R.shape[1])
+    out = np.zeros((d, size))
     data, indices, indptr = arrays
-    products_k.tdot(data, indices, indptr, with_pads(r, size), out)
+    kernel.adjoint(data, indices, indptr, with_pads(R, size), out)
     return out if size == K else np.ascontiguousarray(out[:, :K])
