@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from functools import cache
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,10 +115,11 @@ def uses(function: Callable[..., Any], name: str) -> bool:
     return name in _globals_of(inspect.unwrap(function).__code__)
 
 
-def _globals_of(code: Any) -> set[str]:
+@cache
+def _globals_of(code: CodeType) -> frozenset[str]:
     """The names that a function and those inside it look up."""
-    inside = (_globals_of(c) for c in code.co_consts if inspect.iscode(c))
-    return set(code.co_names).union(*inside)
+    inside = (_globals_of(c) for c in code.co_consts if isinstance(c, CodeType))
+    return frozenset(code.co_names).union(*inside)
 
 
 def validated_like(function: Callable[..., Any]) -> Any:

@@ -19,13 +19,13 @@ from ..certify.certificate import stated
 from ..certify.points import Report, Start
 from ..certify.result import Solution, Status, Trace, answer
 from ..estimators.linear import Plan, certificates, solve_all
-from ..estimators.progress import UNWATCHED, Task
 from ..problems.erm import ERM
 from ..run.path import path
+from .passes import Passes
 
 #: The relative gap to stop at for scikit-learn's default, tol=1e-4; it is this times
-#: (tol/1e-4)^1.5, from 1e-12 to 1e-4. A coefficient is as good as the root of the gap.
-GAP = 1e-6
+#: (tol/1e-4)^1.5, within these bounds. A coefficient is as good as the root of the gap.
+GAP, LEAST, MOST = 1e-6, 1e-15, 1e-4
 #: max_iter=None
 PASSES = 1000
 
@@ -66,9 +66,8 @@ class Answers:
         max_iter: int | None,
         random_state: Any = None,
         starts: Sequence[Start | None] | None = None,
-        task: Task = UNWATCHED,
         gap: float = GAP,
-        n_jobs: int | None = None,
+        watch: Passes | None = None,
     ) -> list[Solution]:
         """Solve all problems of the plan; warn of those that did not reach the tolerance."""
         options = options_of(tol, max_iter, gap)
@@ -76,7 +75,10 @@ class Answers:
         if max_iter == 0:
             found = [unsolved(*each) for each in zip(plan.problems, starts, strict=True)]
         else:
-            found = solve_all(plan, starts, options, generator(random_state), task, n_jobs)
+            look = {} if watch is None else {"callback": watch, "check_every": 1}
+            found = solve_all(plan, starts, options | look, generator(random_state))
+        if watch is not None:
+            watch.end(found[0])
         self.take(plan.problems, found, options["tol"])
         return found
 
@@ -142,10 +144,9 @@ def _told(status: Status) -> Status:
 
 def options_of(tol: float, max_iter: int | None, gap: float = GAP) -> dict[str, Any]:
     """scikit-learn's tol and max_iter as options of `solve`."""
-    wanted = float(np.clip(gap * (tol / 1e-4) ** 1.5, 1e-12, 1e-4))
     return {
         "method": "auto",
-        "tol": wanted,
+        "tol": min(max(gap * (tol / 1e-4) ** 1.5, LEAST), MOST),
         "max_epochs": PASSES if max_iter is None else int(max_iter),
     }
 
@@ -175,6 +176,12 @@ def unsolved(problem: ERM, start: Start | None) -> Solution:
 
 def _no_trace() -> Trace:
     return Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
+
+
+def iterations(found: Sequence[Solution], max_iter: int | None) -> list[int]:
+    """`n_iter_` of each: the passes, at least one and, as scikit-learn says, at most max_iter."""
+    most = PASSES if max_iter is None else max_iter
+    return [min(max(r.epochs, 1), most) for r in found]
 
 
 class Certified:

@@ -33,7 +33,7 @@ from ..problems.erm import ERM
 from ..run.solve import solve
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, generator
+from .answers import Answers, Certified, generator, iterations
 
 #: The relative gap for scikit-learn's default, tol=1e-5, and the part of it for inner problems.
 GAP, INNER = 3e-8, 1e-3
@@ -82,7 +82,7 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
         else:
             answers.take([found.problem], [found.solution], found.tol)
             self.coef_, self.intercept_ = found.solution.w, found.solution.intercept
-            self.scale_, self.n_iter_ = found.sigma, max(1, found.solution.epochs)
+            self.scale_, self.n_iter_ = found.sigma, iterations([found.solution], self.max_iter)[0]
             off = np.abs(labels - samples @ self.coef_ - self.intercept_)
             self.outliers_ = off > self.scale_ * self.epsilon
         answers.keep(self)

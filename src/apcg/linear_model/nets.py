@@ -17,7 +17,7 @@ from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified
+from .answers import PASSES, Answers, Certified
 from .paths import GAP, enet_path, penalty_of
 
 FLOATS = [np.float64, np.float32]
@@ -157,7 +157,9 @@ def _fit(
     found = answers.solve(plan, model.tol, model.max_iter, model.random_state, starts, gap=GAP)
     for name, value in describe(found).items():
         setattr(model, name, value)
-    passes, gaps = [r.epochs for r in found], np.array([r.gap for r in found], dtype=X.dtype)
+    most = PASSES if model.max_iter is None else model.max_iter
+    passes = [min(r.epochs, most) for r in found]  # 0 after a warm start at the optimum
+    gaps = np.array([r.gap for r in found], dtype=X.dtype)
     one = len(found) == 1
     model.n_iter_, model.dual_gap_ = (passes[0], gaps[0]) if one else (passes, gaps)
 
