@@ -22,7 +22,7 @@ import sklearn
 from sklearn import linear_model as _linear_model
 from sklearn import svm as _svm
 from sklearn.base import _fit_context
-from sklearn.linear_model import _coordinate_descent, _logistic, _ridge
+from sklearn.linear_model import _base, _coordinate_descent, _logistic, _ridge
 from sklearn.svm import _base as _liblinear
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.class_weight import compute_class_weight
@@ -36,6 +36,7 @@ __all__ = [
     "BaseRidge",
     "BaseRidgeCV",
     "alpha_grid",
+    "check_gram",
     "class_weights",
     "defaults_of",
     "liblinear_solver",
@@ -88,6 +89,7 @@ their_scoring_path: Any = _private(_logistic, "_log_reg_scoring_path")
 their_liblinear: Any = _private(_liblinear, "_fit_liblinear")
 #: Raises ValueError for what LIBLINEAR does not have
 liblinear_solver: Any = _private(_liblinear, "_get_liblinear_solver_type")
+_pre_fit: Any = _private(_base, "_pre_fit")
 _their_grid: Any = _private(_coordinate_descent, "_alpha_grid")
 #: `fit` that checks the parameters of the estimator first
 validated_fit: Any = _fit_context(prefer_skip_nested_validation=True)
@@ -157,6 +159,12 @@ def sample_weights(given: Any, X: Any) -> tuple[Vector | None, float]:
     weights: Vector = _check_sample_weight(given, X, dtype=np.float64)
     total = float(weights.sum())
     return (None if total > 0 and weights.min() == weights.max() else weights), total
+
+
+def check_gram(X: Any, y: Any, gram: Any, fit_intercept: bool, check: bool) -> None:
+    """scikit-learn's warning or error about a Gram matrix that does not fit X."""
+    name = "check_gram" if _accepts(_pre_fit, "check_gram") else "check_input"
+    _pre_fit(X, y, None, gram, fit_intercept=fit_intercept, copy=True, **{name: check})
 
 
 def alpha_grid(X: Any, y: Any, *, positive: bool, **told: Any) -> Vector:

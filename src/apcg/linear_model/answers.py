@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,27 @@ from ..problems.erm import ERM
 from ..run.path import path
 from .passes import Passes
 
-#: The relative gap to stop at for scikit-learn's default, tol=1e-4; it is this times
-#: (tol/1e-4)^1.5, within these bounds. A coefficient is as good as the root of the gap.
-GAP, LEAST, MOST = 1e-6, 1e-15, 1e-4
+
+@dataclass(frozen=True)
+class Gap:
+    """What tol means: the relative gap to stop at.
+
+    A coefficient is as good as the root of the gap, which is therefore a square of tol.
+
+    usual  for tol=1e-4, which most of scikit-learn's classes have
+    least  below this it is dear, or rounding is all there is
+    """
+
+    usual: float = 1e-6
+    least: float = 1e-15
+    most: float = 1e-4
+
+    def of(self, tol: float) -> float:
+        """For this tol."""
+        return min(max(self.usual * (tol / 1e-4) ** 2, self.least), self.most)
+
+
+GAP = Gap()
 #: max_iter=None
 PASSES = 1000
 
@@ -66,7 +85,7 @@ class Answers:
         max_iter: int | None,
         random_state: Any = None,
         starts: Sequence[Start | None] | None = None,
-        gap: float = GAP,
+        gap: Gap = GAP,
         watch: Passes | None = None,
     ) -> list[Solution]:
         """Solve all problems of the plan; warn of those that did not reach the tolerance."""
@@ -84,7 +103,7 @@ class Answers:
 
     def path(
         self, problem: ERM, alphas: Vector, tol: float, max_iter: int | None, random_state: Any,
-        gap: float = GAP,
+        gap: Gap = GAP,
     ) -> list[Solution]:  # fmt: skip
         """Solve for many alphas."""
         problems = [problem.with_alpha(float(alpha)) for alpha in alphas]
@@ -142,11 +161,11 @@ def _told(status: Status) -> Status:
     return Status(status.code, str(status).replace("max_epochs", "max_iter"))
 
 
-def options_of(tol: float, max_iter: int | None, gap: float = GAP) -> dict[str, Any]:
+def options_of(tol: float, max_iter: int | None, gap: Gap = GAP) -> dict[str, Any]:
     """scikit-learn's tol and max_iter as options of `solve`."""
     return {
         "method": "auto",
-        "tol": min(max(gap * (tol / 1e-4) ** 1.5, LEAST), MOST),
+        "tol": gap.of(tol),
         "max_epochs": PASSES if max_iter is None else int(max_iter),
     }
 
