@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from functools import cache
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import sklearn
 from sklearn import linear_model as _linear_model
 from sklearn import svm as _svm
 from sklearn.base import _fit_context
-from sklearn.linear_model import _coordinate_descent, _logistic, _ridge
+from sklearn.linear_model import _base, _coordinate_descent, _logistic, _ridge
 from sklearn.svm import _base as _liblinear
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.class_weight import compute_class_weight
@@ -35,6 +36,7 @@ __all__ = [
     "BaseRidge",
     "BaseRidgeCV",
     "alpha_grid",
+    "check_gram",
     "class_weights",
     "defaults_of",
     "liblinear_solver",
@@ -87,6 +89,7 @@ their_scoring_path: Any = _private(_logistic, "_log_reg_scoring_path")
 their_liblinear: Any = _private(_liblinear, "_fit_liblinear")
 #: Raises ValueError for what LIBLINEAR does not have
 liblinear_solver: Any = _private(_liblinear, "_get_liblinear_solver_type")
+_pre_fit: Any = _private(_base, "_pre_fit")
 _their_grid: Any = _private(_coordinate_descent, "_alpha_grid")
 #: `fit` that checks the parameters of the estimator first
 validated_fit: Any = _fit_context(prefer_skip_nested_validation=True)
@@ -114,10 +117,11 @@ def uses(function: Callable[..., Any], name: str) -> bool:
     return name in _globals_of(inspect.unwrap(function).__code__)
 
 
-def _globals_of(code: Any) -> set[str]:
+@cache
+def _globals_of(code: CodeType) -> frozenset[str]:
     """The names that a function and those inside it look up."""
-    inside = (_globals_of(c) for c in code.co_consts if inspect.iscode(c))
-    return set(code.co_names).union(*inside)
+    inside = (_globals_of(c) for c in code.co_consts if isinstance(c, CodeType))
+    return frozenset(code.co_names).union(*inside)
 
 
 def validated_like(function: Callable[..., Any]) -> Any:
@@ -155,6 +159,12 @@ def sample_weights(given: Any, X: Any) -> tuple[Vector | None, float]:
     weights: Vector = _check_sample_weight(given, X, dtype=np.float64)
     total = float(weights.sum())
     return (None if total > 0 and weights.min() == weights.max() else weights), total
+
+
+def check_gram(X: Any, y: Any, gram: Any, fit_intercept: bool, check: bool) -> None:
+    """scikit-learn's warning or error about a Gram matrix that does not fit X."""
+    name = "check_gram" if _accepts(_pre_fit, "check_gram") else "check_input"
+    _pre_fit(X, y, None, gram, fit_intercept=fit_intercept, copy=True, **{name: check})
 
 
 def alpha_grid(X: Any, y: Any, *, positive: bool, **told: Any) -> Vector:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,31 @@ from ..certify.certificate import stated
 from ..certify.points import Report, Start
 from ..certify.result import Solution, Status, Trace, answer
 from ..estimators.linear import Plan, certificates, solve_all
-from ..estimators.progress import UNWATCHED, Task
 from ..problems.erm import ERM
 from ..run.path import path
+from .passes import Passes
 
-#: The relative gap to stop at for scikit-learn's default, tol=1e-4; it is this times
-#: (tol/1e-4)^1.5, from 1e-12 to 1e-4. A coefficient is as good as the root of the gap.
-GAP = 1e-6
+
+@dataclass(frozen=True)
+class Gap:
+    """What tol means: the relative gap to stop at.
+
+    A coefficient is as good as the root of the gap, which is therefore a square of tol.
+
+    usual  for tol=1e-4, which most of scikit-learn's classes have
+    least  below this it is dear, or rounding is all there is
+    """
+
+    usual: float = 1e-6
+    least: float = 1e-15
+    most: float = 1e-4
+
+    def of(self, tol: float) -> float:
+        """For this tol."""
+        return min(max(self.usual * (tol / 1e-4) ** 2, self.least), self.most)
+
+
+GAP = Gap()
 #: max_iter=None
 PASSES = 1000
 
@@ -66,9 +85,8 @@ class Answers:
         max_iter: int | None,
         random_state: Any = None,
         starts: Sequence[Start | None] | None = None,
-        task: Task = UNWATCHED,
-        gap: float = GAP,
-        n_jobs: int | None = None,
+        gap: Gap = GAP,
+        watch: Passes | None = None,
     ) -> list[Solution]:
         """Solve all problems of the plan; warn of those that did not reach the tolerance."""
         options = options_of(tol, max_iter, gap)
@@ -76,13 +94,16 @@ class Answers:
         if max_iter == 0:
             found = [unsolved(*each) for each in zip(plan.problems, starts, strict=True)]
         else:
-            found = solve_all(plan, starts, options, generator(random_state), task, n_jobs)
+            look = {} if watch is None else {"callback": watch, "check_every": 1}
+            found = solve_all(plan, starts, options | look, generator(random_state))
+        if watch is not None:
+            watch.end(found[0])
         self.take(plan.problems, found, options["tol"])
         return found
 
     def path(
         self, problem: ERM, alphas: Vector, tol: float, max_iter: int | None, random_state: Any,
-        gap: float = GAP,
+        gap: Gap = GAP,
     ) -> list[Solution]:  # fmt: skip
         """Solve for many alphas."""
         problems = [problem.with_alpha(float(alpha)) for alpha in alphas]
@@ -140,12 +161,11 @@ def _told(status: Status) -> Status:
     return Status(status.code, str(status).replace("max_epochs", "max_iter"))
 
 
-def options_of(tol: float, max_iter: int | None, gap: float = GAP) -> dict[str, Any]:
+def options_of(tol: float, max_iter: int | None, gap: Gap = GAP) -> dict[str, Any]:
     """scikit-learn's tol and max_iter as options of `solve`."""
-    wanted = float(np.clip(gap * (tol / 1e-4) ** 1.5, 1e-12, 1e-4))
     return {
         "method": "auto",
-        "tol": wanted,
+        "tol": gap.of(tol),
         "max_epochs": PASSES if max_iter is None else int(max_iter),
     }
 
@@ -175,6 +195,12 @@ def unsolved(problem: ERM, start: Start | None) -> Solution:
 
 def _no_trace() -> Trace:
     return Trace("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method")
+
+
+def iterations(found: Sequence[Solution], max_iter: int | None) -> list[int]:
+    """`n_iter_` of each: the passes, at least one and, as scikit-learn says, at most max_iter."""
+    most = PASSES if max_iter is None else max_iter
+    return [min(max(r.epochs, 1), most) for r in found]
 
 
 class Certified:

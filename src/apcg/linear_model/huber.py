@@ -33,10 +33,10 @@ from ..problems.erm import ERM
 from ..run.solve import solve
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, generator
+from .answers import Answers, Certified, Gap, generator, iterations
 
-#: The relative gap for scikit-learn's default, tol=1e-5, and the part of it for inner problems.
-GAP, INNER = 3e-8, 1e-3
+#: What tol means, whose default is 1e-5 here; and the part of it for inner problems.
+GAP, INNER = Gap(usual=1e-6, least=1e-12), 1e-3
 #: Values of sigma to try.
 ROUNDS = 60
 #: A scale below this part of the largest |y| is an exact fit: nothing is left to scale.
@@ -82,7 +82,7 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
         else:
             answers.take([found.problem], [found.solution], found.tol)
             self.coef_, self.intercept_ = found.solution.w, found.solution.intercept
-            self.scale_, self.n_iter_ = found.sigma, max(1, found.solution.epochs)
+            self.scale_, self.n_iter_ = found.sigma, iterations([found.solution], self.max_iter)[0]
             off = np.abs(labels - samples @ self.coef_ - self.intercept_)
             self.outliers_ = off > self.scale_ * self.epsilon
         answers.keep(self)
@@ -105,7 +105,7 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
     s = np.ones(y.size) if weights is None else weights
     offset = float(np.average(y, weights=weights)) if model.fit_intercept else 0.0
     y = y - offset
-    tol = float(np.clip(GAP * (model.tol / 1e-5) ** 1.5, 1e-12, 1e-4))
+    tol = GAP.of(model.tol)
     sigma = _best_scale(y, s, model.epsilon)
     problem = ERM(X, y, losses.Huber(1.0), "l2", 1.0, weights, intercept=model.fit_intercept)
     spent, zero = 0, Zero()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -15,8 +14,9 @@ from ..certify.result import Solution
 from ..estimators.linear import Plan
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified
+from .answers import Answers, Certified, iterations
 from .classes import Classes
+from .passes import Passes
 from .svm import fit_liblinear
 
 
@@ -119,7 +119,7 @@ def logistic_path(
     Up to scikit-learn 1.7 it has `pos_class`, the class that multi_class="ovr" sets against the
     rest, in the place of `classes`.
     """
-    told = private.LOGISTIC_DEFAULTS | told
+    told = private.LOGISTIC_DEFAULTS | told | {"y": y}
     answers = Answers(told["solver"]) if answers is None else answers
     Cs = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else np.asarray(Cs, dtype=np.float64)
     old = classes is None
@@ -128,8 +128,8 @@ def logistic_path(
     if np.isinf(Cs).any() or odd:
         answers.not_ours("a softmax over two classes" if odd else "no penalty")
         one = {"pos_class": pos_class, "multi_class": multi_class}
-        told |= {"Cs": Cs} | (one if old else {"classes": classes})
-        return tuple(private.their_logistic_path(X, y, **told))
+        told |= {"X": X, "Cs": Cs} | (one if old else {"classes": classes})
+        return tuple(private.their_logistic_path(**told))
     positive = known[1] if known.size == 2 else pos_class
     if told["solver"] == "liblinear":
         if positive is None:
@@ -148,7 +148,7 @@ def logistic_path(
     else:
         found = _solve(X, codes, each, weights, 1 / (Cs * total), answers, told)
         coefs = [each.coefficients(r.w, r.intercept, X.shape[1]) for r in found]
-        passes = [max(1, r.epochs) if told["max_iter"] else 0 for r in found]
+        passes = iterations(found, told["max_iter"])
     return np.array(coefs, dtype=X.dtype), Cs, np.array(passes, dtype=np.int32)
 
 
@@ -196,15 +196,26 @@ def _solve(
     if alphas.size > 1:
         return answers.path(problem, alphas, *how)
     problem = problem.with_alpha(float(alphas[0]))
-    plan = Plan([problem], ["logistic regression"], _attributes)
+    plan = Plan([problem], ["logistic regression"], lambda found: {})
     start = classes.start(problem, told["coef"])
-    return answers.solve(plan, *how, [start])
+    return answers.solve(plan, *how, [start], watch=_watch(X, told, classes))
 
 
-def _attributes(answers: Sequence[Any]) -> dict[str, Any]:
-    """What callbacks see of it."""
-    (r,) = answers
-    return {"coef_": np.atleast_2d(r.w.T), "intercept_": np.atleast_1d(r.intercept)}
+def _watch(X: Any, told: dict[str, Any], classes: Classes) -> Passes | None:
+    """What tells the callbacks of the estimator, if it has any."""
+    context, estimator = told.get("callback_ctx"), told.get("estimator")
+    if context is None or not hasattr(estimator, "_skl_callbacks"):
+        return None
+    weights = told["sample_weight"]
+    metadata = None if weights is None else {"sample_weight": weights}
+
+    def describe(found: Any) -> dict[str, Any]:
+        made = np.atleast_2d(classes.coefficients(found.w, found.intercept, X.shape[1]))
+        b = made[:, -1] if classes.intercept else np.zeros(len(made))
+        return {"coef_": made[:, : X.shape[1]], "intercept_": b}
+
+    known = {"X": X, "y": told["y"], "metadata": metadata}
+    return Passes(context, estimator, known, describe, max(told["max_iter"], 1))
 
 
 _scoring = private.rebound(private.their_scoring_path, _logistic_regression_path=logistic_path)

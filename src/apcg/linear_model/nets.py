@@ -17,8 +17,8 @@ from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified
-from .paths import GAP, enet_path, penalty_of
+from .answers import PASSES, Answers, Certified
+from .paths import enet_path, gap_of, penalty_of
 
 FLOATS = [np.float64, np.float32]
 
@@ -62,6 +62,8 @@ class ElasticNet(Certified, theirs.ElasticNet):
                     accept_large_sparse=False, multi_output=True, y_numeric=True,
                 )  # fmt: skip
                 y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+            if isinstance(self.precompute, np.ndarray):
+                private.check_gram(X, y, self.precompute, self.fit_intercept, check_input)
             columns = [y] if y.ndim == 1 else list(y.T)
             _fit(self, X, y, columns, sample_weight, answers, self.positive)
         answers.keep(self)
@@ -85,9 +87,10 @@ class Lasso(ElasticNet, theirs.Lasso):
 
 
 class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
-    """scikit-learn's `MultiTaskElasticNet` by the solvers of apcg, to a certified gap.
+    """scikit-learn's `MultiTaskElasticNet`; with l1_ratio=1 or 0 by the solvers of apcg.
 
-    See `ElasticNet`. Parameters and attributes are those of
+    For the l1_ratios between, for which apcg has no method as fast, scikit-learn's own solver is
+    called, and there is no certificate. See `ElasticNet`. Parameters and attributes are those of
     `sklearn.linear_model.MultiTaskElasticNet`, and `duality_gap_`, `status_` and `trace_`.
     """
 
@@ -97,8 +100,8 @@ class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MultiTaskElasticNet:
         """Train, as `sklearn.linear_model.MultiTaskElasticNet.fit` does."""
         answers = Answers()
-        if self.alpha == 0:
-            answers.not_ours("no penalty")
+        if self.alpha == 0 or 0 < self.l1_ratio < 1:
+            answers.not_ours("no penalty" if self.alpha == 0 else "an elastic net on groups")
             weights = () if sample_weight is None else (sample_weight,)
             super().fit(X, y, *weights)
         else:
@@ -145,19 +148,23 @@ def _fit(
         offset = np.average(column, axis=0, weights=weights) if model.fit_intercept else 0.0
         columns.append(np.ascontiguousarray(column - offset))
         offsets.append(offset)
+    penalty = penalty_of(model.l1_ratio, y.shape[1] if joint else 1)
     first = ERM(
-        X, columns[0], "squared", penalty_of(model.l1_ratio, y.shape[1] if joint else 1),
-        model.alpha, sample_weight=weights, l1_ratio=model.l1_ratio, positive=positive,
-        intercept=model.fit_intercept,
+        X, columns[0], "squared", penalty, model.alpha, sample_weight=weights,
+        l1_ratio=model.l1_ratio, positive=positive, intercept=model.fit_intercept,
     )  # fmt: skip
     problems = [first, *(first.with_labels(c, weights) for c in columns[1:])]
     describe = partial(_attributes, model, X, y, np.hstack(offsets), joint)
     plan = Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
     starts = _starts(model, problems, offsets)
-    found = answers.solve(plan, model.tol, model.max_iter, model.random_state, starts, gap=GAP)
+    found = answers.solve(
+        plan, model.tol, model.max_iter, model.random_state, starts, gap_of(penalty)
+    )
     for name, value in describe(found).items():
         setattr(model, name, value)
-    passes, gaps = [r.epochs for r in found], np.array([r.gap for r in found], dtype=X.dtype)
+    most = PASSES if model.max_iter is None else model.max_iter
+    passes = [min(r.epochs, most) for r in found]  # 0 after a warm start at the optimum
+    gaps = np.array([r.gap for r in found], dtype=X.dtype)
     one = len(found) == 1
     model.n_iter_, model.dual_gap_ = (passes[0], gaps[0]) if one else (passes, gaps)
 

@@ -16,10 +16,10 @@ from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers
+from .answers import Answers, Gap
 
-#: The relative gap for the default tol.
-GAP = 1e-9
+#: What tol means: with an L2 part the last digits are free.
+GAP, WITH_L2 = Gap(usual=1e-9, least=1e-13), Gap(usual=1e-9)
 #: The defaults of the installed version
 _DEFAULTS = private.defaults_of(theirs.enet_path)
 _COUNT, _ALPHAS = _DEFAULTS["n_alphas"], _DEFAULTS["alphas"]
@@ -47,7 +47,8 @@ def enet_path(
     """The elastic net for many alphas, as `sklearn.linear_model.enet_path`, each certified.
 
     `precompute`, `Xy`, `copy_X`, `selection` and `verbose` have no influence on the answer. An
-    alpha of zero is left to scikit-learn's own function.
+    alpha of zero, and a y of several columns with 0 < l1_ratio < 1, are left to scikit-learn's own
+    function.
 
     Parameters
     ----------
@@ -57,15 +58,15 @@ def enet_path(
     -------
     alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
     """
-    grid, count = _asked(n_alphas, alphas)
-    if grid is not None and not np.all(np.asarray(grid) > 0):
+    if (np.ndim(alphas) == 1 and not np.all(np.asarray(alphas) > 0)) or _slow(l1_ratio, y):
         return tuple(
             theirs.enet_path(
-                X, y, l1_ratio=l1_ratio, eps=eps, alphas=grid, precompute=precompute, Xy=Xy,
-                copy_X=copy_X, coef_init=coef_init, verbose=verbose, positive=positive,
-                return_n_iter=return_n_iter, check_input=check_input, **params,
+                X, y, l1_ratio=l1_ratio, eps=eps, n_alphas=n_alphas, alphas=alphas,
+                precompute=precompute, Xy=Xy, copy_X=copy_X, coef_init=coef_init, verbose=verbose,
+                positive=positive, return_n_iter=return_n_iter, check_input=check_input, **params,
             )
         )  # fmt: skip
+    grid, count = _asked(n_alphas, alphas)
     told = _told(params)
     if check_input:
         X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
@@ -176,6 +177,16 @@ def penalty_of(l1_ratio: float, K: int = 1) -> str:
     return name if K == 1 else {"l1": "group", "elasticnet": "group_elasticnet"}[name]
 
 
+def gap_of(penalty: str) -> Gap:
+    """What tol means for it."""
+    return WITH_L2 if penalty == "elasticnet" else GAP
+
+
+def _slow(l1_ratio: float, y: Any) -> bool:
+    """Whether it is the elastic net on groups, for which apcg has no method as fast as theirs."""
+    return 0 < l1_ratio < 1 and np.ndim(y) == 2 and np.shape(y)[1] > 1
+
+
 def _solve(
     X: Any, y: Any, grid: Vector, l1_ratio: float, positive: bool, coef: Any, told: dict[str, Any]
 ) -> Sequence[Solution]:
@@ -187,14 +198,15 @@ def _solve(
     weights, offset = (told["sample_weight"], told["X_offset"]) if is_sparse(X) else (None, None)
     K = 1 if y.ndim == 1 else y.shape[1]
     target = np.ascontiguousarray(y.ravel() if K == 1 else y, dtype=np.float64)
+    penalty = penalty_of(l1_ratio, K)
     problem = ERM(
-        X, target, "squared", penalty_of(l1_ratio, K), 1.0, sample_weight=weights,
+        X, target, "squared", penalty, 1.0, sample_weight=weights,
         l1_ratio=l1_ratio, positive=positive, intercept=offset is not None and bool(np.any(offset)),
     )  # fmt: skip
     answers = Answers()
-    how = told["tol"], told["max_iter"], told["random_state"]
+    how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_of(penalty)
     if grid.size > 1:
-        return answers.path(problem, grid, *how, GAP)
+        return answers.path(problem, grid, *how, gap)
     problem = problem.with_alpha(float(grid[0]))
     start = None
     if coef is not None and np.any(coef):
@@ -204,4 +216,4 @@ def _solve(
         b = problem.best_intercept(problem.samples.times(w)) if problem.intercept else 0.0
         start = start_at(problem, w, b)
     plan = Plan([problem], ["path"], lambda found: {})
-    return answers.solve(plan, *how, [start], gap=GAP)
+    return answers.solve(plan, *how, [start], gap=gap)

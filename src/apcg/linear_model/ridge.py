@@ -19,10 +19,10 @@ from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified
+from .answers import Answers, Certified, Gap
 
-#: The relative gap for the default tol: one more digit costs nothing where the solution is direct.
-GAP = 1e-12
+#: More digits cost nothing where the solution is direct.
+GAP = Gap(usual=1e-15)
 #: max_iter=None
 PASSES = 10_000
 #: Solvers of scikit-learn that count iterations

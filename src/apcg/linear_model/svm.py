@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import LabelEncoder
 
 from .. import losses
 from .._base.validation import Index, Vector, is_sparse
@@ -23,7 +22,7 @@ from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified
+from .answers import Answers, Certified, iterations
 
 #: Names of losses: scikit-learn's, ours
 LOSSES = {"logistic_regression": "logistic", "hinge": "hinge", "squared_hinge": "squared_hinge"}
@@ -137,7 +136,7 @@ def fit_liblinear(
         plan = _joint(samples, target, C) if joint else _apart(samples, target, loss, penalty, C)
     found = answers.solve(plan, tol, max_iter, random_state)
     coef = np.vstack([np.atleast_2d(r.w.T) for r in found])
-    passes = np.array([max(1, r.epochs) if max_iter else 0 for r in found], dtype=np.int32)
+    passes = np.array(iterations(found, max_iter), dtype=np.int32)
     if not fit_intercept:
         return coef, 0.0, passes
     return np.ascontiguousarray(coef[:, :-1]), intercept_scaling * coef[:, -1], passes
@@ -163,9 +162,7 @@ class Target:
     @classmethod
     def of(cls, y: Any, class_weight: Any, weights: Vector | None) -> Target:
         """From what LinearSVC was given."""
-        encoder = LabelEncoder()
-        codes = encoder.fit_transform(y)
-        classes = encoder.classes_
+        classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data "

@@ -1,0 +1,150 @@
+"""Default against default: the classes of apcg.linear_model and scikit-learn's own.
+
+    python benchmarks/linear_model.py                              # a table in Markdown
+    python benchmarks/linear_model.py --only Lasso --data diabetes
+    APCG_DATA_DIR=... python benchmarks/linear_model.py            # with 20 newsgroups, California
+
+Both are called with their default parameters, in one process and one thread, in turn; the time is
+the best of several, in milliseconds of the processor. In brackets is how far the objective of each
+is above the best one seen, relative to that; "!" marks a ConvergenceWarning. At the end are the
+geometric means of the ratios, ours over scikit-learn's, for tiny data and from 1,000 samples up.
+"""
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.datasets
+import sklearn.linear_model
+import sklearn.svm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
+
+from apcg import datasets, linear_model
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from sklearn_objectives import huber, logistic, net, ridge, svc, svr
+
+#: The classes, with what makes their fits comparable
+CLASSIFIERS = {"LogisticRegression": logistic, "LinearSVC": svc, "RidgeClassifier": None,
+               "LogisticRegressionCV": None}  # fmt: skip
+REGRESSORS = {"Ridge": ridge, "Lasso": net, "ElasticNet": net, "LinearSVR": svr,
+              "HuberRegressor": huber, "LassoCV": None, "RidgeCV": None}  # fmt: skip
+#: To keep deprecations of the defaults quiet
+QUIET = {"LogisticRegressionCV": {"l1_ratios": (0,), "scoring": "neg_log_loss",
+                                  "use_legacy_attributes": False}}  # fmt: skip
+SLOW = {"LogisticRegressionCV": {"iris", "cancer scaled"}, "LassoCV": None}
+
+
+def classification():
+    """Name, X and y."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 10))
+    yield "tiny 100x10", X, (X[:, 0] + rng.standard_normal(100) > 0).astype(int)
+    for name in ("iris", "wine", "breast_cancer", "digits"):
+        X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+        short = name.removeprefix("breast_")
+        yield (f"{short} raw" if name in ("wine", "breast_cancer") else short), X, y
+        if name in ("wine", "breast_cancer"):
+            yield f"{short} scaled", scale(X), y
+    folder = os.environ.get("APCG_DATA_DIR")
+    if folder and (Path(folder) / "news20_multiclass.train.bz2").exists():
+        found = datasets.load(str(Path(folder) / "news20_multiclass.train.bz2"))
+        X, y = sp.csr_matrix(found.X)[:5000], np.asarray(found.y)[:5000]
+        X.data = np.log1p(X.data)
+        X = sp.csr_matrix(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))))
+        yield "news20, 20 classes", X, y
+        yield "news20, two classes", X, (y < 10).astype(int)
+
+
+def regression():
+    """Name, X and y."""
+    rng = np.random.default_rng(0)
+    for name, n, d in (("tiny 100x10", 100, 10), ("20,000x8", 20_000, 8), ("200x5,000", 200, 5000)):
+        X = rng.standard_normal((n, d))
+        yield name, X, X[:, :5] @ rng.standard_normal(5) + rng.standard_normal(n)
+    yield "diabetes", *sklearn.datasets.load_diabetes(return_X_y=True)
+    path = Path(os.environ.get("APCG_DATA_DIR", ".")) / "cal_housing.csv.bz2"
+    if path.exists():
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        yield "California", scale(table[:, :-1]), table[:, -1] / 1e5
+
+
+def timed(make, X, y):
+    """CPU milliseconds of a fit, the model, and whether it warned."""
+    model = make()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        began = time.process_time()
+        model.fit(X, y)
+        took = 1e3 * (time.process_time() - began)
+    return took, model, any(issubclass(w.category, ConvergenceWarning) for w in told)
+
+
+def race(name, X, y, rounds):
+    """Best times of scikit-learn and ours, their models, whether they warned."""
+    home = sklearn.svm if hasattr(sklearn.svm, name) else sklearn.linear_model
+    kinds = getattr(home, name), getattr(linear_model, name)
+    makers = [lambda c=c: c(**QUIET.get(name, {})) for c in kinds]
+    best, found, warned = [np.inf, np.inf], [None, None], [False, False]
+    spent = 0.0
+    for _ in range(rounds):
+        for k, make in enumerate(makers):
+            took, found[k], warned[k] = timed(make, X, y)
+            best[k] = min(best[k], took)
+            spent += took
+        if spent > 20_000:
+            break
+    return best, found, warned
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", action="append", help="a class")
+    parser.add_argument("--data", action="append", help="a part of the name of the data")
+    parser.add_argument("--rounds", type=int, default=8)
+    given = parser.parse_args()
+    groups = {"tiny": [], "1,000 samples and more": []}
+    print("| class | data | scikit-learn, ms | apcg, ms | ratio |\n|---|---|---|---|---|")
+    with threadpool_limits(1):
+        for classes, source in ((CLASSIFIERS, classification), (REGRESSORS, regression)):
+            for where, X, y in source():
+                if given.data and not any(part in where for part in given.data):
+                    continue
+                for name, objective in classes.items():
+                    chosen = not given.only or name in given.only
+                    if chosen and (SLOW.get(name) is None or where in SLOW[name]):
+                        best, found, warned = race(name, X, y, given.rounds)
+                        line(name, where, best, found, warned, objective, X, y)
+                        small = "tiny" if len(y) <= 500 and X.shape[1] < 100 else None
+                        big = "1,000 samples and more" if len(y) >= 1000 else None
+                        if small or big:
+                            groups[small or big].append(best[1] / best[0])
+    for group, ratios in groups.items():
+        if ratios:
+            mean = np.exp(np.mean(np.log(ratios)))
+            print(
+                f"\n{group}: geometric mean {mean:.2f}, from {min(ratios):.2f} to {max(ratios):.2f}"
+            )
+
+
+def line(name, where, best, found, warned, objective, X, y):
+    """One row of the table."""
+    excess = ["", ""]
+    if objective is not None:
+        values = [objective(m, X, y, np.ones(X.shape[0])) for m in found]
+        least = min(values)
+        excess = [f" ({(v - least) / abs(least):.0e})" if v > least else "" for v in values]
+    marks = ["!" if w else "" for w in warned]
+    cells = [f"{b:.2f}{m}{e}" for b, m, e in zip(best, marks, excess, strict=True)]
+    print(f"| {name} | {where} | {cells[0]} | {cells[1]} | {best[1] / best[0]:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
