@@ -204,11 +204,15 @@ class Fuzz:
             self.wrong("negative gap", seed, f"{text}: {r.gap}, room {float(room):.1e}")
         if not r.converged and r.gap <= tol * abs(r.primal) and r.status.code != "callback":
             self.wrong("converged but not said", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
-        if r.status.code == "precision" and r.gap > 1e-6 * (abs(r.primal) + abs(r.dual)) + room:
+        if r.status.code == "precision" and self.blames_rounding(case, r, room):
             self.wrong("rounding is blamed", seed, f"{text}: gap {r.gap:.2e} P {r.primal}")
         if r.status.code == "max_epochs" and r.epochs < case_epochs(text):
             self.wrong("epochs", seed, f"{text}: stopped after {r.epochs}")
         return P, D, room
+
+    def blames_rounding(self, case, r, room):
+        """Whether the gap is more than rounding can make of it."""
+        return r.gap > 1e-6 * (abs(r.primal) + abs(r.dual)) + room
 
 
 def case_epochs(text):

@@ -51,6 +51,7 @@ class Report:
     mu             the momentum parameter; NaN if there is none
     restarts       how often it dropped its momentum, or began anew
     stuck          whether it cannot get any further, which ends the run
+    lacks_digits   whether its w may have few digits, however small the gap is
     why            the reason for that, if there is one to tell
     knows_its_gap  whether it returns at once from a start that is good enough
     estimates      whether it estimates its gap between looks
@@ -65,6 +66,7 @@ class Report:
     mu: float = math.nan
     restarts: int = 0
     stuck: bool = False
+    lacks_digits: bool = False
     why: str = ""
     knows_its_gap: bool = False
     estimates: bool = False

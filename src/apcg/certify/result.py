@@ -77,8 +77,8 @@ class Status(str):
         return cls(code, _MESSAGES[code].format(after=f"{after}, at a {at} (wanted {target:.2e})"))
 
     def with_advice(self, advice: str) -> Status:
-        """The same with a sentence more."""
-        return Status(self.code, f"{self} {advice}")
+        """The same with a sentence more, if there is one."""
+        return Status(self.code, f"{self} {advice}") if advice else self
 
     def told_to(self, interface: str) -> Status:
         """The same in the words of another interface: "estimator", "search" or "command"."""

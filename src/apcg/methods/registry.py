@@ -21,6 +21,7 @@ from .paper.apcg import Algorithm5
 from .paper.sdca import DualAscent
 from .plan.many_outputs import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA
 from .plan.plan import Auto
+from .reductions.orthogonal import Orthogonal
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
 from .reductions.smoothing import Smoothing
@@ -119,6 +120,7 @@ for _method in (
     InteriorL1(),
     Smoothing(),
     Span(Auto()),
+    Orthogonal(),
     WorkingSet(),
     GroupSet(),
     StochasticAverageGradient(),

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import validation as validate
 from .._base.elsewhere import answers_other_names
+from ..certify import scales
 from ..certify.certificate import certify, certify_again
 from ..certify.judge import Judge
 from ..certify.points import Certificate, Point, Report, Start
@@ -150,26 +151,36 @@ def solve_on(
             f"penalty is infinite there. The largest |y| is {abs(problem.y).max():g}; {start}scale "
             "y and X."
         )
-    return _solution(chosen, stepping, outcome, final, options.tol), stepping
+    return _solution(problem, chosen, stepping, outcome, final, options.tol), stepping
 
 
 def _solution(
-    method: Method, stepping: Run, outcome: Outcome, final: Certificate, tol: float
+    problem: ERM, method: Method, stepping: Run, outcome: Outcome, final: Certificate, tol: float
 ) -> Solution:
     """The answer, with a status that fits it."""
-    code, trace = outcome.status.code, outcome.trace
-    status = outcome.status
-    if code != "converged":
-        status = Status.of(code, outcome.epochs, final.relative, tol)
-    # what came after the loop may have reached what the loop did not
-    ended = ("max_epochs", "precision", "stuck", "time_limit", "non_finite")
-    if code in ended and final.relative <= tol:
-        status = Status.of("converged", outcome.epochs, final.relative, tol)
+    trace = outcome.trace
+    status = _status(problem, outcome, final, tol)
     if status.code in ("max_epochs", "stuck", "time_limit") and method.name != "auto":
         status = status.with_advice('Or take method "auto", which chooses by predicted time.')
     mu = float(trace.last("mu")) if len(trace) else stepping.report.mu
     said = Report(outcome.best.side, mu=mu)
     return answer(final, status, said, method.name, outcome.epochs, outcome.seconds, trace)
+
+
+def _status(problem: ERM, outcome: Outcome, final: Certificate, tol: float) -> Status:
+    """Why it stopped. What came after the loop may have reached what the loop did not."""
+    code = outcome.status.code
+    if code == "converged":
+        return outcome.status
+    ended = ("max_epochs", "precision", "stuck", "time_limit", "non_finite")
+    if code in ended and final.relative <= tol:
+        return Status.of("converged", outcome.epochs, final.relative, tol)
+    if code in ("max_epochs", "stuck") and scales.is_rounding(problem, final):
+        code = "precision"
+    status = Status.of(code, outcome.epochs, final.relative, tol)
+    if code in ("max_epochs", "stuck", "precision"):
+        status = status.with_advice(scales.sentence(problem))
+    return status
 
 
 def _start(problem: ERM, method: Method, x0: Any) -> Start:

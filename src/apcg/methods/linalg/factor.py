@@ -43,6 +43,11 @@ class Factor:
         self._U = found.T
         return bool(info == 0 and np.square(found.diagonal()).min() > least)
 
+    @property
+    def weakest(self) -> float:
+        """The least pivot; `solve` has lost as many digits as that is below 1."""
+        return 0.0 if self.jitter else float(np.square(self._U.diagonal()).min())
+
     def solve(self, r: Vector) -> Vector:
         """H^-1 r"""
         if len(r) <= OWN:

@@ -75,6 +75,10 @@ class NewtonTuning:
     cheap: float = 0.5
     #: conjugate gradients end after so many steps whatever a factor costs: rounding has won
     most_steps: int = 200
+    #: squared loss: a factor with a pivot below this, for a unit diagonal, leaves w too few digits
+    weak: float = 1e-7
+    #: steps in a row that bring nothing before it says that it is stuck
+    patience: int = 3
     #: b is best when the slope in b is this part of the sum of its terms' sizes
     balance: float = 1e-9
     #: an intercept may have no curvature, where every phi'' is zero: so much over gamma, at least
@@ -100,7 +104,7 @@ class Hessian:
         self._rows, self._tuning = rows, tuning
         self._prices = _Prices(rows, tuning)
         # H of a free intercept may be zero; P itself has no such term
-        least = tuning.least_curvature / rows.loss.gamma
+        least = tuning.least_curvature / (rows.loss.gamma or 1.0)
         self._ridge = np.where(rows.ridge > 0, rows.ridge, least)
         self._constant = isinstance(rows.loss, Squared)
         self._sample: tuple[Index, Vector] | None = None

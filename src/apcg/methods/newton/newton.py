@@ -65,8 +65,6 @@ class Newton:
 class NewtonRun(Run):
     """Newton's method at work on all rows of a problem."""
 
-    report = Report(knows_its_gap=True)  # a start that is good enough is returned at once
-
     def __init__(
         self,
         problem: ERM,
@@ -74,16 +72,17 @@ class NewtonRun(Run):
         target: Target,
         rng: np.random.Generator,
         tuning: NewtonTuning,
+        hessian: Hessian | None = None,
     ) -> None:
         self._tuning, self._start, self._rng = tuning, at, rng
         self._aim = target.tol
         self._rows = Objective.of(problem)
         self._free = problem.intercept
-        self._hessian = Hessian(self._rows, tuning)
+        self._hessian = hessian or Hessian(self._rows, tuning)
         self._now: At | None = None
         self._gradient = np.empty(0)
         self._solved: Vector | None = None  # w by one factor, not yet looked at
-        self._moved = False
+        self._moved, self._idle, self._weak = False, 0, False
         self._own, self._counted, self._steps = 0.0, 0, 0
 
     # ---- the protocol ---------------------------------------------------------------------------
@@ -97,11 +96,23 @@ class NewtonRun(Run):
         while not self._done(budget, self._cost - first):
             if self._solved is not None:
                 self._restore(self._solved)
-            elif not self._step(budget):
+            elif self._step(budget):
+                self._idle = 0
+            else:
+                self._idle += 1
                 break
         passes = math.ceil(self._cost) - self._counted
         self._counted += passes
         return Work(passes)
+
+    @property
+    def report(self) -> Report:
+        """A start that is good enough is returned at once.
+
+        It is stuck if steps bring nothing, one after the other: rounding has won.
+        """
+        stuck = self._idle > self._tuning.patience
+        return Report(knows_its_gap=True, stuck=stuck, lacks_digits=self._weak)
 
     def point(self) -> Point:
         """The iterate; with its predictions, unless the look is expected to be the last."""
@@ -111,14 +122,15 @@ class NewtonRun(Run):
         if self._now is None:
             w, b = self._start.w, self._start.b
             return Point(w=np.zeros(d) if w is None else w.copy(), b=b or 0.0)
-        w, z = self._at.w, None if self._passes() else self._at.z.copy()
+        w, z = self._at.w, None if self.passes() else self._at.z.copy()
         return Point(w=w[:d].copy(), b=self._intercept(w), z=z)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: if it should have, compute anew and aim lower."""
         if self._solved is not None:
             self._restore(self._solved)
-        elif self._now is None or not self._passes():
+            self._idle = self._tuning.patience + 1 if self._weak else 0
+        elif self._now is None or not self.passes():
             return
         else:
             self._restore(self._at.w)
@@ -139,9 +151,9 @@ class NewtonRun(Run):
             return True
         if spent >= budget.passes:
             return self._moved
-        return not budget.fixed and (self._solved is not None or self._passes())
+        return not budget.fixed and (self._solved is not None or self.passes())
 
-    def _passes(self) -> bool:
+    def passes(self) -> bool:
         """Whether the gap is predicted to pass."""
         return self._gap() <= self._aim * abs(self._at.value)
 
@@ -170,7 +182,9 @@ class NewtonRun(Run):
         """Squared loss: P is a parabola, and one factor gives its minimum."""
         rows = self._rows
         bend = np.full(rows.n, rows.scale / rows.loss.gamma) * rows.weights
-        self._solved = self._hessian.factor_of(rows, bend).solve(rows.X.adjoint(bend * rows.y))
+        made = self._hessian.factor_of(rows, bend)
+        self._weak = made.weakest < self._tuning.weak
+        self._solved = made.solve(rows.X.adjoint(bend * rows.y))
         self._moved = True
         self._own += 1.0
 

@@ -5,6 +5,7 @@ Which method it starts with follows from the problem:
     quadratic penalty, smooth loss, many more samples than features   Newton's method ...
     ... but L2 with a lambda so large that few sweeps will do         lean dual sweeps
     quadratic penalty, squared loss, a cheap Gram matrix              Newton's method
+    L2, X so large that the rounding of X X' hides lambda             orthogonal coordinates
     L2, dense, few samples with many features                         either, in their span
     L2 otherwise                                                      lean dual sweeps
     an L1 part, smooth loss                                           working sets
@@ -20,7 +21,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +52,7 @@ from ..paper import adaptive
 from ..paper.adaptive import AdaptiveMethod
 from ..paper.adaptive.tuning import AdaptiveTuning
 from ..paper.afg import AFGMethod
+from ..reductions.orthogonal import Orthogonal, hidden, is_cheap
 from ..reductions.row_space import Span
 from ..reductions.smoothing import Smoothing
 from ..sparse import WorkingSet
@@ -62,6 +65,7 @@ IDEAS = (
     "newton",
     "dual",
     "span",
+    "orthogonal",
     "working_set",
     *dict.fromkeys((*PARTS, *adaptive.IDEAS)),
 )
@@ -74,6 +78,12 @@ SOLVABLE = Need(
     lambda p: p.separable or p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
+
+
+#: Where the rounding of X X' is this part of lambda gamma n, a factor may lack digits.
+DOUBTFUL = 1e-9
+#: A method that is stuck at this relative gap has come to the end of what rounding leaves.
+ROUNDED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,8 @@ class Auto:
         if not final and "newton" not in self.without:
             watch = Watch(problem, target, self.tuning)
         polish = tight and watch is not None and watch.affordable
-        return PlanRun(problem, run, watch, polish, target, rng, first.name, why)
+        left_out = "orthogonal" in self.without
+        return PlanRun(problem, run, watch, polish, target, rng, first.name, why, left_out)
 
     def first(self, problem: ERM, at: Start, tol: float = 1e-6) -> tuple[Method, str]:
         """The method to start with, and why."""
@@ -115,6 +126,8 @@ class Auto:
             return AFGMethod(), "the loss is known by its functions only"
         shape = f"{problem.n_samples:,} samples for {problem.d:,} features"
         smooth = "newton" not in self.without and unmet(Newton(), problem) is None
+        if "orthogonal" not in self.without and self._is_raw(problem):
+            return Orthogonal(), "lambda is less than the rounding of X X'"
         if smooth:
             if at.side == "primal":
                 return Newton(), "the run before ended in the primal"
@@ -123,7 +136,10 @@ class Auto:
         if "working_set" not in self.without and (found := self._sparse(problem)) is not None:
             return found
         if "span" not in self.without and self._is_wide(problem):
-            return Span(self._in_span(problem, smooth)), f"only {shape}"
+            most = (
+                math.inf if "orthogonal" in self.without else self.tuning.spent * problem.n_samples
+            )
+            return Span(self._in_span(problem, smooth), most=most), f"only {shape}"
         left_out = {idea for idea in self.without if idea in PARTS}
         tall = problem.n >= self.tuning.interior_tall * problem.d
         if tall and "newton" not in self.without and interior_applies(problem, self.tuning):
@@ -177,6 +193,16 @@ class Auto:
             return False
         return predicted.easy_sweeps(problem, tol) < predicted.newton(problem, tol)
 
+    def _is_raw(self, problem: ERM) -> bool:
+        """Whether X is so large that X X' cannot show lambda.
+
+        With many samples and phi'' without jumps Newton's method is tried first: X'X scaled to a
+        unit diagonal may do, and where it does not, it gets stuck soon.
+        """
+        if hidden(problem) < self.tuning.hidden or unmet(Orthogonal(), problem) is not None:
+            return False
+        return problem.n_samples < problem.d or not _bends_evenly(problem.loss)
+
     def _in_span(self, problem: ERM, smooth: bool) -> Method:
         """What solves the small problem.
 
@@ -184,7 +210,7 @@ class Auto:
         a loss whose phi'' jumps (squared hinge on alon, lambda 1e-6: 1.2 s in place of 17 ms).
         """
         loss = problem.loss
-        if smooth and (loss.eta == loss.gamma or loss.kinks.size == 0):
+        if smooth and _bends_evenly(loss):
             return Newton(NewtonTuning(direct=math.inf))
         return DualSweeps() if loss.gamma > 0 and unmet(DualSweeps(), problem) is None else self
 
@@ -200,6 +226,11 @@ class Auto:
         )
 
 
+def _bends_evenly(loss: Any) -> bool:
+    """Whether phi'' has no jumps: the squared and the logistic loss."""
+    return bool(loss.gamma > 0 and (loss.eta == loss.gamma or loss.kinks.size == 0))
+
+
 class PlanRun(Run):
     """The method at work, what is known of it, and what may replace it."""
 
@@ -213,7 +244,9 @@ class PlanRun(Run):
         rng: np.random.Generator,
         name: str,
         why: str,
+        left_out: bool = False,
     ) -> None:
+        self._left_out = left_out  # orthogonal coordinates
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._polish = run, watch, polish
         #: The method at work, by name.
@@ -265,8 +298,10 @@ class PlanRun(Run):
         again = self._on_kept_rows and self._came_back
         if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
             self._on_kept_rows = False
-            self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
-            return
+            if not self._doubtful:
+                self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
+                return
+            stuck = True
         if stuck:  # it would be again
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
@@ -277,7 +312,8 @@ class PlanRun(Run):
             at = Start(b=b) if lost else Start(x=certificate.x, w=certificate.w, b=b)
             reason = said.why or "it got stuck"
             why = reason if stuck else "samples that were left out matter after all"
-            general = self._fallback(stuck)
+            rounded = stuck and certificate.relative <= ROUNDED and not said.lacks_digits
+            general = None if rounded else self._fallback(stuck)
             if general is None:
                 self._stuck = True
                 return
@@ -288,6 +324,8 @@ class PlanRun(Run):
 
     def _fallback(self, stuck: bool) -> Method | None:
         """What goes on after the method at work: one that asks for less, and always gets on."""
+        if stuck and self._last is not None and (self.at_work != "interior" or self._doubtful):
+            return None if self.at_work == "orthogonal" else self._last
         if stuck and self.at_work == "interior":  # its points came too close to their bounds
             return Smoothing()
         p = self.problem
@@ -299,6 +337,17 @@ class PlanRun(Run):
             return AFGMethod()
         others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod())
         return next((m for m in others if unmet(m, self.problem) is None), None)
+
+    @cached_property
+    def _last(self) -> Method | None:
+        """For what has too few digits for all others; None if it does not apply."""
+        fits = not self._left_out and unmet(Orthogonal(), self.problem) is None
+        return Orthogonal() if fits else None
+
+    @cached_property
+    def _doubtful(self) -> bool:
+        """Whether a factor may lack digits, and `_last` has them."""
+        return self._last is not None and hidden(self.problem) >= DOUBTFUL
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""
@@ -323,6 +372,11 @@ class PlanRun(Run):
             run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
             self._change("interior", run, self._watch.why)
             return
+        pieces = not _bends_evenly(self.problem.loss)  # Newton's method may go round between them
+        if pieces and self._doubtful and is_cheap(self.problem):
+            run = Orthogonal().start(self.problem, Start(), self.target, self._rng)
+            self._change("orthogonal", run, self._watch.why)
+            return
         w = found.w
         if w is None:
             assert found.x is not None
@@ -341,9 +395,17 @@ class PlanRun(Run):
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What a last step of Newton's method, or the method at work, makes of the answer.
 
-        Where the gap is rounding, P tells w to half its digits only; that step gives the others.
+        Where the gap is rounding, P tells w to half its digits only; that step gives the others. Of
+        columns that are nearly alike a factor does not: then w is found in orthogonal coordinates.
         """
-        if self._polish and converged:
+        lacks = converged and self._run.report.lacks_digits
+        if lacks and self._last is not None and is_cheap(self.problem):
+            again = self._last.start(self.problem, Start(), self.target, self._rng)
+            again.advance(Budget(1))
+            return again.point().bare()
+        constant = self.problem.loss.eta == self.problem.loss.gamma
+        exact = self.at_work == "orthogonal" or (self.at_work == "span" and constant)
+        if self._polish and converged and not exact:
             run = self._newton(certificate.w, certificate.b)
             run.advance(Budget(1))
             return run.point().bare()

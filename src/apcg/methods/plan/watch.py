@@ -47,6 +47,13 @@ class PlanTuning:
     #: is n d numbers of `number` ns; a product of the n^2 d/2 takes `product` ns.
     span: tuple[float, float] = (100.0, 15.0)
 
+    #: Fewer samples than features: in orthogonal coordinates at once, if the rounding of X X' is
+    #: this part of lambda gamma n (decision 16). Below, X X' may do.
+    hidden: float = 0.1
+    #: The span of the samples is left for these coordinates after so many passes for each sample:
+    #: the coordinates take about as long.
+    spent: float = 1.25
+
     #: Steps of a whole run of Newton's method. 5 to 9 on a9a, covtype and one-hot data.
     steps: float = 7.0
     #: The rate is trusted once this share of Newton's cost is spent: an early one tells little.

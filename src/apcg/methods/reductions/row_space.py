@@ -44,16 +44,18 @@ class Span:
     """The method "span": the small problem is made, and solved by `solver`.
 
     patience  how often the gap of X may be larger than that of L before the run is stuck
+    most      passes over X, at most; then it is stuck
     """
 
     solver: Method
     patience: int = 2
+    most: float = math.inf
     name: ClassVar[str] = "span"
     needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, L2_PENALTY, DENSE)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SpanRun:
         """Begin at x, or at zero."""
-        return SpanRun(problem, at, target, rng, self.solver, self.patience)
+        return SpanRun(problem, at, target, rng, self)
 
 
 class Basis:
@@ -84,10 +86,9 @@ class SpanRun(Run):
         at: Start,
         target: Target,
         rng: np.random.Generator,
-        solver: Method,
-        patience: int,
+        method: Span,
     ) -> None:
-        self.problem, self._patience = problem, patience
+        self.problem, self._patience = problem, method.patience
         self._basis = Basis(problem.samples)
         self._small = problem.altered(samples=Dense(self._basis.L), d=self._basis.L.shape[1])
         start = Start(x=at.x, b=at.b)
@@ -97,19 +98,22 @@ class SpanRun(Run):
         #: a pass over L, and what K took, in passes over X
         self._pass = self._small.d / problem.d
         self._cost, self._counted = problem.n_samples / 4, 0
+        self._most = method.most
         most = math.ceil(target.max_passes / max(self._pass, 1e-9))
-        self._run: Run = solver.start(self._small, start, replace(target, max_passes=most), rng)
+        inside = replace(target, max_passes=most)
+        self._run: Run = method.solver.start(self._small, start, inside, rng)
         self._stuck = self._small.d == 0
         self._passed = self._failed = False
 
     @property
     def report(self) -> Report:
         """Whether it gets no further: the method within does not, or K lacks digits."""
-        return Report("dual", stuck=self._stuck)
+        lacks = self._run.report.lacks_digits
+        return Report("dual", stuck=self._stuck, lacks_digits=lacks)
 
     def advance(self, budget: Budget) -> Work:
         """Solve the small problem until its gap passes."""
-        most = self._cost + budget.passes
+        most = min(self._cost + budget.passes, self._most)
         self._passed = False
         while not (self._stuck or self._passed or budget.expired) and self._cost < most:
             passes = max(1, math.ceil((most - self._cost) / self._pass))
@@ -120,6 +124,7 @@ class SpanRun(Run):
             if not self._passed:
                 self._run.seen(found)
                 self._stuck = self._run.report.stuck
+        self._stuck = self._stuck or (self._cost >= self._most and not self._passed)
         passes = math.ceil(self._cost) - self._counted
         self._counted += passes
         return Work(passes)
@@ -128,12 +133,14 @@ class SpanRun(Run):
         """The point of the small problem, on X.
 
         Of a w alone, x of its predictions is enough, and w = A x/(lambda n) the cheapest. If that
-        failed, w is made from v: where x is a small difference of large numbers it has more digits.
+        failed, or for ridge regression, w is made from v: where x is a small difference of large
+        numbers it has more digits.
         """
         found, small = self._run.point(), self._small
         if found.w is None:
             return Point(x=found.x, b=found.b)
-        if found.x is None and not self._failed:
+        constant = small.loss.eta == small.loss.gamma  # ridge: w is to have all its digits
+        if found.x is None and not (self._failed or constant):
             z = small.samples.times(found.w) + found.b
             return Point(x=small.loss.duals(z, small.y, small.weights), b=found.b)
         return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
