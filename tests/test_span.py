@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
-from apcg.data import Dense
 from apcg.certify.points import Start
+from apcg.data import Dense
 from apcg.methods.base import Target
 from apcg.methods.newton.newton import Newton
 from apcg.methods.plan.plan import Auto
