@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
 from apcg.certify.points import Start
+from apcg.data import Dense
 from apcg.methods.base import Target
 from apcg.methods.newton.newton import Newton
 from apcg.methods.plan.plan import Auto
@@ -33,7 +34,7 @@ def test_the_basis_has_the_inner_products_of_the_samples(kind):
         X[20:33] = X[:13]
     if kind == "a zero row":
         X[3] = 0.0
-    basis, exact = Basis(X), X.astype(float) @ X.astype(float).T
+    basis, exact = Basis(Dense(X)), X.astype(float) @ X.astype(float).T
     size = np.abs(exact).max()
     assert np.abs(basis.L @ basis.L.T - exact).max() <= 1e-13 * size
     missing = {"centred": 1, "repeated": 13, "a zero row": 1}.get(kind, 0)
@@ -122,7 +123,7 @@ def test_a_warm_start_is_used():
 
 def test_it_needs_dense_x_and_l2():
     X, y = wide()
-    with pytest.raises(ValueError, match="needs dense X, and X is sparse"):
+    with pytest.raises(ValueError, match="needs dense X in memory, and X is Sparse"):
         solve(ERM(sp.csr_array(X), y, "logistic"), "span")
     with pytest.raises(ValueError, match='needs penalty "l2"'):
         solve(ERM(X, y, "logistic", "l1"), "span")

@@ -32,7 +32,7 @@ from ...data.views import table
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Objective
-from ..base import ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work, unmet
+from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work, unmet
 from ..dual.method import L2_PENALTY
 from ..interior.interior import Interior
 from ..newton.newton import NewtonRun, NewtonTuning
@@ -82,7 +82,7 @@ class Orthogonal:
     """The method "orthogonal". It begins at zero, whatever start there is."""
 
     name: ClassVar[str] = "orthogonal"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, L2_PENALTY, KNOWN, AFFORDABLE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, L2_PENALTY, KNOWN, AFFORDABLE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -213,7 +213,7 @@ class OrthogonalRun(Run):
         while not (run.passes() or run.report.stuck or budget.expired) and spent < PATIENCE:
             spent += run.advance(budget).passes
         q = ways.q(run.point())
-        return q, p.loss.dual_of(ways.z(q), p.y, p.weights)
+        return q, p.loss.duals(ways.z(q), p.y, p.weights)
 
     def _by_interior(self, ways: Coordinates, budget: Budget) -> Answers:
         """One answer closer than the other."""

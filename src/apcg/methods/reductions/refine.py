@@ -122,7 +122,8 @@ class Bends:
     @property
     def feasible(self) -> Vector:
         """x without what has crossed a bound."""
-        return np.asarray(self._problem.loss.clip(self.x, self._problem.weights))
+        p = self._problem
+        return np.asarray(p.loss.clip(self.x, p.y, p.weights))
 
 
 class Refinement:
