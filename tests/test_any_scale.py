@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from apcg import ERM, losses, penalties, solve
+from apcg import ERM, losses, path, penalties, solve
 from apcg.certify import certificate
 from apcg.certify.certificate import certify, impossible
 from apcg.certify.points import Certificate, Point
+from apcg.methods import registry
 from apcg.methods.base import Budget, Start, Target, Work
 from apcg.methods.reductions.per_output import OneByOne
 from apcg.penalties.groups import safe_norms
@@ -97,6 +98,18 @@ def test_slopes_that_overflow_are_refused(penalty):
         solve(p, max_epochs=2)
 
 
+@pytest.mark.parametrize("penalty", ["l1", penalties.GroupLasso([4, 4])])
+@pytest.mark.parametrize("theta", [math.inf, math.nan])
+def test_a_stage_that_is_not_finite_is_refused(penalty, theta):
+    """Stages fall by a factor: from infinity they never came to an end."""
+    p = ERM(X[:6], Y[:6, 0], "squared", penalty, 1e-3)
+    method = registry.find("working_set" if penalty == "l1" else "group_set", p)
+    run = method.start(p, Start(), Target(1e-6, 1000), np.random.default_rng(0))
+    assert run.fallen(1e300) < 1e300
+    with pytest.raises(ValueError, match=r"alpha = 0.001\)\. Scale X or y"):
+        run.fallen(theta)
+
+
 def test_a_penalty_on_rows_without_its_l1_part():
     """0/0 of a row of zeros was a RuntimeWarning."""
     p = ERM(X, Y, "huber", "group_elasticnet", 0.1, l1_ratio=0.0)
@@ -112,7 +125,7 @@ def test_a_penalty_on_rows_without_its_l1_part():
 class Claims:
     """A method that gives a certificate of its own making."""
 
-    name, needs, outputs = "claims", (), True
+    name, needs, outputs, intercept = "claims", (), True, True
 
     def __init__(self, certificate):
         self.certificate = certificate
@@ -216,6 +229,48 @@ def test_newton_with_a_step_of_nothing():
 def test_a_start_whose_squares_overflow_warns_nobody():
     y = np.where(Y > 0, 1.0, -1.0)
     assert solve(ERM(1e-140 * X, y, "logistic", "l2", 1e-300), max_epochs=20).gap >= 0
+
+
+# ---- starts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "y"),
+    [
+        ("squared", "l2", Y[:, 0] + 3),
+        ("huber", "l2", Y[:, 0] + 3),
+        ("squared", "l1", Y[:, 0] + 3),
+        ("squared", "group", Y + 3),
+    ],
+)
+def test_an_answer_with_a_huge_intercept_is_a_start(loss, penalty, y):
+    """`path` refused the b of its own answer: beyond 1e100."""
+    scale = 1e120 if penalty != "l2" else 1.0
+    p = ERM(X, 1e120 * y, loss, penalty, scale, intercept=True)
+    answers = path(p, scale * np.array([1.0, 0.1, 0.01]), random_state=0)
+    assert [r.converged for r in answers] == [True] * 3
+    assert np.abs(answers[0].intercept).max() > 1e100
+    assert solve(p.with_alpha(0.1 * scale), x0=answers[1]).converged
+
+
+def test_a_start_is_not_made_worse_by_another_intercept(monkeypatch):
+    """The best b for w is found to rounding: from its own answer P rose, with no pass made."""
+    p = ERM(X, Y[:, 0], "huber", "l2", 1e-3, intercept=True)
+    r = solve(p, "sdca", max_epochs=2, random_state=0)
+    assert not r.converged
+    monkeypatch.setattr(type(p), "best_shift", lambda self, z, guess=0.0: guess + 10.0)
+    again = solve(p, "sdca", x0=r, max_epochs=0)
+    assert again.intercept == r.intercept
+    assert again.gap == pytest.approx(r.gap, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "sdca", "apcg", "adaptive"])
+def test_columns_whose_squares_underflow(method):
+    """It was "unbounded below", which it is not."""
+    with pytest.raises(ValueError, match=r"squares of column 0 underflow.*scale the features"):
+        solve(ERM(1e-170 * X, Y[:, 0], "squared", "l1", 1e-172), method)
+    tiny = X * np.append(1e-170, np.ones(7))
+    assert solve(ERM(tiny, Y[:, 0], "squared", "l1", 0.1), method).converged
 
 
 # ---- outputs one by one -------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from apcg import (
     solve,
 )
 from apcg.estimators import interrupted, linear
+from apcg.methods.dual.driver import DualRun
 from apcg.methods.sparse.dense import path_dense
 from apcg.run import path as _  # noqa: F401  (the module, not the function)
 from apcg.run import solve as __  # noqa: F401
@@ -160,7 +161,11 @@ def test_ctrl_c_between_two_points_of_a_path_keeps_them(monkeypatch):
         return real(*given)
 
     monkeypatch.setattr(RUN_PATH, "_gone_on", pressed)
-    assert [r.converged for r in path(PATHS["logistic, L1"], ALPHAS)] == [True] * 3
+    try:
+        answers = path(PATHS["logistic, L1"], ALPHAS)
+    except KeyboardInterrupt:
+        pytest.fail("the answers were lost")
+    assert [r.converged for r in answers] == [True] * 3
 
 
 # ---- solve --------------------------------------------------------------------------------------
@@ -230,16 +235,16 @@ def test_ctrl_c_ends_one_against_the_rest(loss, penalty, rows, monkeypatch):
 
 def test_classes_that_were_swept_together_are_kept(monkeypatch):
     """The sweeps for all classes are interrupted: each has the w of its x."""
-    rng, advance = np.random.default_rng(0), linear.together.BlockRun._sweep
+    rng, advance = np.random.default_rng(0), DualRun._sweep
     data = rng.standard_normal((300, 200))
     y = (data[:, :6] + rng.standard_normal((300, 6))).argmax(axis=1)
 
     def press(self, budget):
-        if len(self.estimates) == 3:
+        if self.swept == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return advance(self, budget)
 
-    monkeypatch.setattr(linear.together.BlockRun, "_sweep", press)
+    monkeypatch.setattr(DualRun, "_sweep", press)
     model = APCGClassifier("logistic", alpha=1e-3, multi_class="ovr", random_state=0)
     assert fitted(model, data, y)
     assert {status.code for status in model.status_} == {"interrupted"}

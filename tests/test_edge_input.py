@@ -120,7 +120,7 @@ def test_big_endian_sparse():
 def test_float32_data_is_kept_and_reaches_a_tight_residual(wrap):
     narrow = wrap(A.astype(np.float32))
     f = functions.LeastSquares(narrow, B)
-    assert f.columns.data.dtype == np.float32
+    assert f.columns.stored.dtype == np.float32
     r = minimize(f, PSI, tol=1e-12, random_state=0)
     assert r.converged  # of the problem with the rounded A; the state is in double precision
     np.testing.assert_allclose(
@@ -143,7 +143,7 @@ def test_read_only_and_memory_mapped(tmp_path, usual):
     np.save(tmp_path / "A.npy", np.asfortranarray(A))
     mapped = np.load(tmp_path / "A.npy", mmap_mode="r")
     f = functions.LeastSquares(mapped, B)
-    assert np.shares_memory(f.columns.data, mapped)  # by coordinate already: not read into memory
+    assert np.shares_memory(f.columns.stored, mapped)  # by coordinate already: not read into memory
     same(minimize(f, PSI, random_state=3), usual)
 
 

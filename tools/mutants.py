@@ -15,13 +15,19 @@ import tempfile
 import time
 from pathlib import Path
 
+import mutations_guards
 import mutations_new
 import mutations_rest
 import mutations_values
 import overlay
 from mutant import Mutant
 
-MUTANTS = [*mutations_values.MUTANTS, *mutations_new.MUTANTS, *mutations_rest.MUTANTS]
+MUTANTS = [
+    *mutations_values.MUTANTS,
+    *mutations_new.MUTANTS,
+    *mutations_guards.MUTANTS,
+    *mutations_rest.MUTANTS,
+]
 
 
 def failing(mutants: list[Mutant]) -> list[str]:

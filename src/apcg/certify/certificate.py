@@ -75,11 +75,19 @@ def certify_again(problem: ERM, bare: Point, found: Certificate, tol: float) -> 
 
 
 def certify_start(problem: ERM, at: Start) -> Certificate:
-    """The certificate of where a run would start: at zero, if nothing is known."""
+    """The certificate of where a run would start: at zero, if nothing is known.
+
+    Its own b stays if the best that is found for w is not better, by rounding.
+    """
     w = at.w
     if w is None and (at.x is None or not problem.dual_form):  # no w is known by x alone
         w = np.zeros(problem.d if problem.K == 1 else (problem.d, problem.K))
-    return certify(problem, Point(w, at.x, 0.0 if at.b is None else at.b))
+    found = certify(problem, Point(w, at.x, 0.0 if at.b is None else at.b))
+    if not problem.intercept or at.b is None or at.w is None:
+        return found
+    z = found.z - found.b + at.b
+    primal = problem.primal_from(found.w, z)
+    return replace(found, b=at.b, z=z, primal=primal) if primal < found.primal else found
 
 
 def certify_given(problem: ERM, point: Point) -> Certificate:

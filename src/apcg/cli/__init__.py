@@ -9,6 +9,7 @@ import warnings
 import click
 
 from .. import __version__
+from .._base import memory
 from .compare import compare
 from .info import info
 from .predict import predict
@@ -88,7 +89,9 @@ def _run(argv: list[str]) -> int:
         return 141
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
-        click.echo(f"error: there is not enough memory for this data or model{why}.", err=True)
+        said = f"there is not enough memory for this data or model{why}."
+        own = isinstance(error, memory.NoRoom)  # which says what to do
+        click.echo(f"error: {error if own else said}", err=True)
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         click.echo(f"error: {str(error) or type(error).__name__}", err=True)

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
+from .._base import memory
 from .._base import validation as check
 from .._base.elsewhere import answers_other_names
 from .._base.types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
@@ -110,6 +111,8 @@ class Classifier(LinearClassifierMixin, Linear):
             return self._joint_plan(X, classes, codes, weights, joint, alpha, base)
         if base is not None and base.K > 1:  # of all classes, and this fold has two
             base = None
+        if len(classes) > 2:
+            memory.check_outputs(X.shape[0], X.shape[1], len(classes))
         positive = [1] if len(classes) == 2 else range(len(classes))
         labels = [np.where(codes == k, 1.0, -1.0) for k in positive]
         first = self._problem(X, labels[0], weights, loss, alpha, base)

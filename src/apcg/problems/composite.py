@@ -422,6 +422,12 @@ def _minimizer(problem: Composite, i: int, x: Block, c: Block) -> Block:
             return x
     if np.all(np.isfinite(x)) and np.max(np.abs(x)) <= 10 * np.max(np.abs(before)):
         return x  # as well as the prox knows it
+    columns = getattr(problem.f, "columns", None)
+    if columns is not None and abs(columns.stored[problem.block(i)]).max() > 0:
+        raise ValueError(
+            f"the squares of column {i} underflow, and with them the curvature that steps go by; "
+            "scale the features (to a standard deviation of 1, say)."
+        )
     raise ValueError(
         f"The problem is unbounded below: block {i} has no curvature (a zero column of A), and "
         "psi has no minimum over it. Remove the column, or add a penalty or bounds."

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from .. import losses
+from .._base import memory
 from .._base import validation as check
 from .._base.elsewhere import answers_other_names
 from .._base.own import is_own, refuse_overrides
@@ -128,6 +129,8 @@ class ERM:
         self.samples = by_row(X, "X")
         self.n_samples, self.d = self.samples.shape
         self.loss, self.y, self.K = with_labels(self.loss, y, self.n_samples)
+        if self.K > 1:
+            memory.check_outputs(self.n_samples, self.d, self.K)
         self.weights, self.n = normalised(sample_weight, self.n_samples)
         self.g = regulariser_of(penalty, l1_ratio, positive, self.d, self.K)
         self.penalty = shown(penalty)

@@ -233,8 +233,11 @@ class _Loop:
                 array.flags.writeable = True
 
     def interrupted(self) -> Status:
-        """Look once more at where it is; a second Ctrl-C there gives up on that."""
-        with contextlib.suppress(_Stop, KeyboardInterrupt), np.errstate(all="ignore"):
+        """Look once more at where it is; a second Ctrl-C there gives up on that.
+
+        So does an error: what was cut off in the middle may not know where it is.
+        """
+        with contextlib.suppress(Exception, KeyboardInterrupt), np.errstate(all="ignore"):
             self.look(final=True)
         return self._status("interrupted")
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from .._base import validation as validate
 from .._base.elsewhere import answers_other_names
+from .._base.validation import Vector
 from ..certify import scales
-from ..certify.certificate import certify, certify_again
+from ..certify.certificate import certify, certify_again, certify_start
 from ..certify.judge import Judge
 from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
@@ -18,6 +19,9 @@ from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
 from ..problems.erm import ERM
 from .loop import Options, Outcome, run
+
+#: The largest |b| that a start may have, in units of the largest label or prediction above 1.
+LARGEST_B = 1e100
 
 
 @answers_other_names
@@ -197,6 +201,13 @@ def _start(problem: ERM, method: Method, x0: Any) -> Start:
     return _checked(problem, Start(x=x0) if side == "dual" else Start(w=x0), "x0")
 
 
+def _largest_b(problem: ERM, w: Vector | None) -> float:
+    """The largest |b| of a start: far beyond all predictions and labels there are."""
+    labels = 0.0 if problem.loss.margin else float(np.abs(problem.y).max())
+    predictions = 0.0 if w is None else float(np.abs(problem.samples.times(w)).max())
+    return min(LARGEST_B * max(1.0, labels, predictions), 1e300)
+
+
 def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> Start:
     """The start with its arrays as vectors, or an error that says what it must be."""
     w, x, b, mu = at.w, at.x, at.b, at.mu
@@ -208,7 +219,9 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
             check_dual_start(problem, x)
     if b is not None:
         hint = "with another no digit of X w + b is right"
-        b = problem.check_b(b, "b of x0", low=-1e100, high=1e100, hint=hint)
+        usual = np.all(np.abs(b) <= LARGEST_B)
+        most = LARGEST_B if usual else _largest_b(problem, w)
+        b = problem.check_b(b, "b of x0", low=-most, high=most, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
@@ -247,7 +260,7 @@ def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certi
     better point may lead through worse ones), and w = 0 with its best b and x = 0.
     """
     if final.relative > tol and at.w is not None and at.x is not None:
-        known = certify(problem, Point(at.w, at.x, 0.0 if at.b is None else at.b))
+        known = certify_start(problem, at)
         final = known if known.gap < final.gap else final
     if not math.isfinite(final.primal) or _beats_zero(problem, final, tol):
         return final

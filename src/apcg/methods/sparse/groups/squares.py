@@ -194,7 +194,7 @@ class SquaresRun(GroupRun):
         if self.seen_at is None:  # a look at where it begins
             return Point(w, None, self.b)
         x: Any = self._share * self._x()
-        if self._rounding > 0.1 * self._tol or self.theta > 1:
+        if self._rounding > 0.1 * self._tol:
             b = self._centre - self._mean @ w if p.intercept else self.b
             return Point(w, x, float(b[0]) if p.intercept and self._K == 1 else b)
         known, b = self._z is not None, self.b
