@@ -89,7 +89,7 @@ def test_constants_that_overflow():
     with pytest.raises(ValueError, match="squared norm overflows; scale its features"):
         ERM(X * 1e200, y)
     with pytest.raises(ValueError, match="the constants L_i overflow"):
-        solve(ERM(X * 1e100, y, alpha=1e-200))
+        solve(ERM(X * 1e100, y, alpha=1e-200), "sdca")
 
 
 @pytest.mark.parametrize("method", ["apcg", "sdca", "auto"])

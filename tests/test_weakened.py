@@ -118,7 +118,7 @@ def test_a_step_of_all_rows_pays_for_the_error_of_w(seed):
     V = setup.rows(x)
     error, W = 0.02 * math.sqrt(setup.square_of(V)), V
     for _ in range(20):  # until W is off by that along its own U
-        way = p.loss.dual_of(setup.predictions(W, x), p.y, p.weights) - x
+        way = p.loss.duals(setup.predictions(W, x), p.y, p.weights) - x
         U = setup.rows(way)
         W = V - error * U / math.sqrt(setup.square_of(U))
     look = Look.at(setup, blocks, W, 1.0001 * error)

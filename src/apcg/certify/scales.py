@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg.blas import dasum
 
 from ..problems.erm import ERM
 from .points import Certificate
@@ -34,8 +35,19 @@ def at_zero(problem: ERM) -> float:
     w, z = (np.zeros((rows, problem.K)) for rows in (problem.d, problem.n_samples))
     if problem.K == 1:
         w, z = w[:, 0], z[:, 0]
-    b = problem.best_shift(z) if problem.intercept else 0.0
-    return problem.primal_from(w, z + b)
+    if problem.intercept:
+        z += problem.best_shift(z)
+    return problem.primal_from(w, z)
+
+
+def at_most(problem: ERM, found: Certificate) -> float:
+    """A bound of `rounding` by norms alone, without arrays: |X||w| is at most R |w| in each row."""
+    w, x = found.w.reshape(-1), found.x.reshape(-1)
+    size, total = math.sqrt(float(np.dot(w, w))), float(dasum(x)) / problem.n
+    shift, sigma = float(np.abs(found.b).max()), problem.strong_convexity
+    zb = 0.5 * _EPS * (math.sqrt(problem.d) + 2) * (problem.R * size + shift)
+    eb = 0.5 * _EPS * (math.sqrt(problem.n_samples) + 2) * (problem.R * total + sigma * size)
+    return total * zb + size * eb + (0.5 * eb * eb / sigma if sigma > 0 else 0.0)
 
 
 def rounding(problem: ERM, found: Certificate) -> float:
@@ -56,7 +68,9 @@ def rounding(problem: ERM, found: Certificate) -> float:
 
 def is_rounding(problem: ERM, found: Certificate) -> bool:
     """Whether the gap is no more than rounding can make of it, or nothing beside P(0)."""
-    return found.gap <= FLOOR * at_zero(problem) or found.gap <= rounding(problem, found)
+    if found.gap <= FLOOR * at_zero(problem):
+        return True
+    return found.gap <= at_most(problem, found) and found.gap <= rounding(problem, found)
 
 
 def sentence(problem: ERM) -> str:

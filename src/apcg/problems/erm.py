@@ -73,8 +73,7 @@ class ERM:
         and conjugate_gradient(v) (see `apcg.penalties.base`).
     alpha : the paper's lambda, positive. For the C of scikit-learn's LinearSVC and
         LogisticRegression it is 1/(C n); for Lasso and ElasticNet it is their alpha.
-    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out (their
-        x_i is 0).
+    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
     l1_ratio : for "elasticnet".
     positive : keep w >= 0.
     intercept : whether predictions are a_i' w + b, with an intercept b that no penalty is on. Dual

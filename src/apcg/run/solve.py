@@ -266,7 +266,7 @@ def _not_worse(problem: ERM, at: Start, final: Certificate, tol: float) -> Certi
         return final
     w, x = np.zeros_like(final.w), np.zeros_like(final.x)
     b = problem.best_shift(x) if problem.intercept else 0.0
-    lower = problem.primal_from(w, x + b) < final.primal
+    lower = problem.primal_from(w, x + b if problem.intercept else x) < final.primal
     if not lower and final.dual >= problem.dual_from(x, w):
         return final
     duals = (final.x, x, None) if lower else (final.x, x)  # None: that of w = 0
