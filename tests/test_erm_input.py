@@ -258,7 +258,7 @@ def test_one_regression_sample():
 def test_memory(method, loss, weighted):
     """A CSR float64 X costs under 10 (n + d) doubles on top of itself, at the peak.
 
-    Sample weights add themselves, a sigma_i for each sample, and another array while P(0) is computed.
+    Sample weights add themselves, a sigma_i for each sample, and an array while P(0) is computed.
     """
     M, y = text_like(n=20_000, d=5_000, nonzeros=60)
     M.indices[:] = np.random.default_rng(0).permutation(5_000)[M.indices]
