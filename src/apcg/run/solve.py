@@ -219,9 +219,10 @@ def _checked(problem: ERM, at: Start, name: str = "", feasible: bool = True) -> 
             check_dual_start(problem, x)
     if b is not None:
         hint = "with another no digit of X w + b is right"
-        usual = np.all(np.abs(b) <= LARGEST_B)
-        most = LARGEST_B if usual else _largest_b(problem, w)
-        b = problem.check_b(b, "b of x0", low=-most, high=most, hint=hint)
+        b = problem.check_b(b, "b of x0", low=-1e300, high=1e300, hint=hint)
+        if np.any(np.abs(b) > LARGEST_B):
+            most = _largest_b(problem, w)
+            b = problem.check_b(b, "b of x0", low=-most, high=most, hint=hint)
     if mu is not None and not math.isnan(mu):  # NaN is that of a method without one
         mu = validate.number(mu, "mu of x0", low=0.0)
     if at.side is not None:
