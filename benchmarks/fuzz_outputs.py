@@ -24,13 +24,13 @@ import scipy.sparse as sp
 from apcg import ERM, losses, solve
 from apcg.methods import registry
 from apcg.methods.dual.tuning import MANY
-from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.plan.plan import Auto
 from apcg.methods.sparse.softmax.method import ClassSet
 from apcg.methods.sparse.tuning import SetTuning
 
 LONG = np.longdouble
 #: What `auto` does where W is large, done where it is small: features by frequency, sampled sweeps.
-COMPACT = BlockAuto(("newton",), replace(MANY, large=0.0, sample=1.0))
+COMPACT = Auto(("newton",), outputs=replace(MANY, large=0.0, sample=1.0))
 #: Working sets on sparse columns, which `auto` takes for many rows.
 ON_COLUMNS = ClassSet(SetTuning(few_rows=0))
 #: Units in the last place of double precision, of the sum of the sizes of all terms.

@@ -12,6 +12,7 @@ from apcg.certify.certificate import certify, impossible
 from apcg.certify.points import Certificate, Point
 from apcg.methods import registry
 from apcg.methods.base import Budget, Start, Target, Work
+from apcg.methods.plan.plan import Auto
 from apcg.methods.reductions.per_output import OneByOne
 from apcg.penalties.groups import safe_norms
 
@@ -279,7 +280,7 @@ def test_columns_whose_squares_underflow(method):
 def test_an_x_of_all_outputs_is_feasible_for_all_of_them(monkeypatch):
     """Sums over all outputs are rounded otherwise than those of one."""
     p = ERM(X, Y, "squared", "l1", 0.1)
-    run = OneByOne().start(p, Start(), Target(1e-10, 1000), np.random.default_rng(0))
+    run = OneByOne(Auto()).start(p, Start(), Target(1e-10, 1000), np.random.default_rng(0))
     for _ in range(5):
         run.advance(Budget(1000))
     made = run.point()

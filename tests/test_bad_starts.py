@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods import registry
-from apcg.penalties import GroupLasso
+from apcg.penalties import Box, GroupLasso
 
 FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many outputs
 
@@ -29,10 +30,18 @@ FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many ou
 def test_every_method_refuses_a_bad_start(method, start, message):
     kinked = method in ("interior", "interior_l1", "smoothing")
     loss = "hinge" if kinked else "smoothed_hinge"
+    if method == "least_squares":
+        loss = "squared"
     X = np.arange(12.0).reshape(6, 2)
+    if method == "newton_ids":
+        X = sp.csr_array(X)
     free = method != "accelerated_sdca"  # which has no place for an intercept
-    penalty = {"group_set": GroupLasso([2]), "interior_l1": "l1"}.get(method, "l2")
+    others = {"group_set": GroupLasso([2]), "interior_l1": "l1", "newton_bounds": Box(-1.0, 1.0)}
+    penalty = None if method == "least_squares" else others.get(method, "l2")
     p = ERM(X, [1, -1, 1, -1, 1, -1], loss, penalty, alpha=0.1, intercept=free)
+    if method == "least_squares" and message == "dual feasible":  # every x is
+        assert solve(p, method, x0=Start(**start)).converged
+        return
     with pytest.raises(ValueError, match=message):
         solve(p, method, x0=Start(**start))
 

@@ -10,9 +10,8 @@ from apcg.certify.points import Point
 from apcg.methods import registry
 from apcg.methods.base import REFRESH, Budget, Start, Target, Work
 from apcg.methods.dual import sweeps_k, sweeps_one
-from apcg.methods.dual.method import DualSweeps
+from apcg.methods.dual.method import BlockAPCG, DualSweeps
 from apcg.methods.paper.sdca import SDCA, DualAscent
-from apcg.methods.plan.many_outputs import BlockAPCG
 
 CLASSES = {
     "multiclass_hinge": losses.MulticlassHinge(),

@@ -23,7 +23,7 @@ from apcg.methods.base import Budget, Target
 from apcg.methods.dual.method import begin
 from apcg.methods.dual.start_k import start
 from apcg.methods.dual.tuning import MANY
-from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.plan.plan import Auto
 from apcg.methods.reductions import together
 
 
@@ -107,7 +107,7 @@ def test_the_order_of_features_makes_no_difference(loss, penalty):
     p = ERM(p.samples.stored, p.y, p.loss, penalty, p.alpha)
     without = ("newton", "one_by_one")
     answers = [
-        solve(p, BlockAuto(without, replace(MANY, large=large)), tol=1e-9, random_state=0)
+        solve(p, Auto(without, outputs=replace(MANY, large=large)), tol=1e-9, random_state=0)
         for large in (0.0, np.inf)
     ]
     assert all(r.converged and r.mu < 1 for r in answers)
@@ -173,7 +173,7 @@ def test_a_run_ends_within_a_sweep_where_a_look_pays():
 
 def test_fewer_rows_than_samples_of_a_sweep():
     p = problem("softmax", n=5, d=4, K=3, layout="csr")
-    tuned = BlockAuto(("newton",), replace(MANY, sample=1.0))
+    tuned = Auto(("newton",), outputs=replace(MANY, sample=1.0))
     assert solve(p, tuned, tol=1e-8, random_state=0).converged
 
 
@@ -202,10 +202,10 @@ def test_rows_at_a_vertex_are_dropped_and_come_back():
 def test_rows_dropped_too_soon_do_no_harm(loss):
     """With a threshold of zero every row at rest is dropped at once."""
     p = problem(loss, n=200, d=20, alpha=1e-3)
-    hasty = BlockAuto(("newton",), replace(MANY, drop=0.0, drop_from=np.inf))
+    hasty = Auto(("newton",), outputs=replace(MANY, drop=0.0, drop_from=np.inf))
     r = solve(p, hasty, tol=1e-7, random_state=0, max_epochs=20000)
     assert r.converged, r.status
-    exact = solve(p, BlockAuto(("shrinking", "newton")), tol=1e-7, random_state=0, max_epochs=20000)
+    exact = solve(p, Auto(("shrinking", "newton")), tol=1e-7, random_state=0, max_epochs=20000)
     assert r.primal == pytest.approx(exact.primal, rel=2e-7)
 
 
@@ -292,7 +292,7 @@ def test_memory_is_a_few_times_that_of_w_and_x(loss, momentum):
     without = ("newton",) if momentum else ("newton", "momentum")
     tracemalloc.start()
     try:
-        r = solve(p, BlockAuto(without), tol=1e-9, max_epochs=25, random_state=0)
+        r = solve(p, Auto(without), tol=1e-9, max_epochs=25, random_state=0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -15,7 +15,7 @@ from apcg.data import compact
 from apcg.methods.base import Budget
 from apcg.methods.dual.look_k import error_bound
 from apcg.methods.dual.tuning import MANY
-from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.plan.plan import Auto
 
 
 def independent(n=2000, d=2000, K=5):
@@ -161,7 +161,7 @@ def test_numbers_of_rare_features_are_last(alone, monkeypatch):
 
 def test_where_far_begins_does_not_change_an_answer(monkeypatch):
     p = rare(problem("softmax", alpha=1e-3, layout="csr", n=150))
-    tuned = BlockAuto((), replace(MANY, large=0.0))
+    tuned = Auto((), outputs=replace(MANY, large=0.0))
 
     def answer(near) -> Solution:
         monkeypatch.setattr(compact, "NEAR", near)

@@ -149,8 +149,8 @@ def test_own_loss_and_penalty_objects():
         ERM(X, y, "huber", penalties.GroupL2(1.0), 0.1)
     with pytest.raises(ValueError, match="for 3 features, but X has 12"):
         ERM(X, y, "huber", penalties.L2(np.ones(3)), 0.1)
-    with pytest.raises(ValueError, match="without any penalty"):
-        ERM(X, y, "huber", penalties.Zero(), 0.1)
+    none, named = ERM(X, y, "huber", penalties.Zero(), 0.1), ERM(X, y, "huber", None)
+    assert none.primal(w) == named.primal(w)
 
 
 def test_a_penalty_of_its_own_for_each_feature_weighs_the_norms():

@@ -266,7 +266,7 @@ def test_bad_parameters_say_what_to_do(cancer):
     for params, words in (
         ({"loss": "squared"}, "loss must be one of"),
         ({"penalty": "l3"}, "penalty must be one of"),
-        ({"alpha": 0.0}, "alpha must be in"),
+        ({"alpha": -1.0}, "alpha must be in"),
         ({"loss": "hinge", "penalty": Box(-1.0, 1.0)}, "not smooth"),
         ({"method": "adam"}, "method must be one of"),
         ({"max_epochs": 0}, "max_epochs must be at least 1"),

@@ -195,7 +195,10 @@ def test_rounding_is_bounded_with_the_weights_of_rows():
         ERM(X, Y, "squared", "group", 0.1, sample_weight=s), Start(), Target(), SetTuning()
     )
     run.begin(Budget(10))
-    size, eps = np.linalg.norm(X) * np.linalg.norm(run._x()), np.finfo(float).eps
+    size, eps = (
+        np.linalg.norm(X) * np.linalg.norm(run._targets.dual(run._left.R)),
+        np.finfo(float).eps,
+    )
     assert run._rounding >= (len(X) + 8) * eps * size / (0.1 * run.problem.n)
 
 

@@ -222,8 +222,8 @@ def test_a_gram_matrix_comes_first_where_columns_are_few(tuned):
         X = rng.standard_normal((n, 30))
         run = SquaresRun(ERM(X, X[:, :3], "squared", "group", 0.1), Start(), Target(), SetTuning())
         run.begin(Budget(10))
-        run._renew()
-        assert isinstance(run._set, kind)
+        run._choose()
+        assert isinstance(run._set.block, kind)
 
 
 def test_a_first_set_of_most_groups_has_all(tuned):
@@ -235,8 +235,8 @@ def test_a_first_set_of_most_groups_has_all(tuned):
         tuned(most=most)
         run = SquaresRun(p, Start(), Target(), SetTuning())
         run.begin(Budget(10))
-        run._renew()
-        sizes.append(run._chosen.size)
+        run._choose()
+        sizes.append(run._set.groups.size)
     assert sizes[0] == 20 > sizes[1] > 6
 
 

@@ -301,8 +301,8 @@ def test_stages_and_the_first_set(tuned):
         tuned(share=share)
         run = SquaresRun(p, Start(w=np.zeros((2000, 3))), Target(1e-6), SetTuning())
         run.begin(Budget(10))
-        run._renew()
-        sizes[share] = run._chosen.size
+        run._choose()
+        sizes[share] = run._set.groups.size
     assert sizes == {0.1: 200, 0.5: 1000}
     assert SquaresRun.tall_at == PanelTuning().tall_at < GroupRun.tall_at
     for n, staged in ((99, True), (100, False)):

@@ -12,7 +12,7 @@ from apcg._kernels.sparse import lasso
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan.many_outputs import BlockAuto
+from apcg.methods.plan.plan import Auto
 from apcg.methods.sparse import SetTuning
 from apcg.methods.sparse.groups.method import GroupSet
 from apcg.methods.sparse.groups.run import GroupRun
@@ -81,7 +81,7 @@ def test_a_multi_task_lasso_is_at_rest(sparse, options):
     if options.get("sample_weight"):
         options = {"sample_weight": np.random.default_rng(0).uniform(0.1, 3.0, len(y))}
     p = ERM(X, y, "squared", "group", 0.1, **options)
-    run = BlockAuto().start(p, Start(), Target(), np.random.default_rng(0))
+    run = Auto().start(p, Start(), Target(), np.random.default_rng(0))
     assert run.report.at_work == "group_set"
     r = solve(p, tol=1e-10, max_epochs=10**5, random_state=0)
     assert r.gap <= 1e-9 * r.primal

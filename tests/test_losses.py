@@ -26,6 +26,9 @@ NAMED = [
     losses.Huber(0.2),
     losses.EpsilonInsensitive(),
     losses.EpsilonInsensitive(0.0),
+    losses.SquaredEpsilonInsensitive(),
+    losses.Pinball(),
+    losses.Pinball(0.1),
 ]
 PLAIN = NAMED + OWN
 LOSSES = PLAIN + [losses.StronglyConvex(loss, 7.0) for loss in PLAIN if 0 < loss.gamma < loss.eta]

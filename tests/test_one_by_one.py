@@ -1,5 +1,7 @@
 """K outputs one by one: the sum of the problems of one output, and its certificate."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,8 @@ from sklearn.linear_model import ElasticNet, Lasso
 
 from apcg import ERM, path, penalties, solve
 from apcg.certify.points import Start
-from apcg.methods.base import Budget, Target
+from apcg.methods.base import Budget, Target, met
+from apcg.methods.plan.plan import Auto
 from apcg.methods.reductions.per_output import OneByOne
 from apcg.problems.side_by_side import apart, side_by_side
 
@@ -103,7 +106,7 @@ def test_an_output_that_is_done_has_no_more_turns():
     r = solve(problem, tol=1e-10, callback=lambda check: None)
     assert r.converged
     assert not r.w[:, 1].any()
-    run = OneByOne().start(problem, Start(), Target(tol=1e-12), np.random.default_rng(0))
+    run = OneByOne(Auto()).start(problem, Start(), Target(tol=1e-12), np.random.default_rng(0))
     assert run.point().gap >= 0
     run.advance(Budget(1))
     assert 1 not in run._open
@@ -152,3 +155,11 @@ def test_a_bad_start_is_refused(start, message):
     X, Y = data()
     with pytest.raises(ValueError, match=message):
         solve(ERM(X, Y, "squared", "l1", 0.3, intercept=True), "one_by_one", x0=Start(**start))
+
+
+def test_how_many_needs_are_met():
+    """The method whose needs are met the furthest is the one that an error names."""
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    assert met(OneByOne(Auto()), ERM(X, X[:, :2], "squared", "l1", 0.1)) == math.inf
+    assert met(OneByOne(Auto()), ERM(X, X[:, :2], "squared", "group", 0.1)) == 1
+    assert met(OneByOne(Auto()), ERM(X, X[:, 0], "squared", "l1", 0.1)) == 0

@@ -15,8 +15,8 @@ from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.blocks import Copied, Picked
 from apcg.methods.sparse.columns.columns import ColumnsRun
-from apcg.methods.sparse.columns.sparse_gram import PickedRun
 from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.dense.chosen_columns import WideRun
 from apcg.methods.sparse.gram import GramModel
 from apcg.methods.sparse.penalty import ScaledPenalty
 
@@ -74,7 +74,7 @@ def test_each_point_is_that_of_an_independent_solver(intercept, weighted, ratio)
 def test_a_small_support_is_gone_on_with_by_sets_and_a_large_one_by_columns():
     X, y = sparse_data()
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
-    assert all(isinstance(run, PickedRun) for run in walk(p, SMALL))
+    assert all(isinstance(run, WideRun) for run in walk(p, SMALL))
     assert all(isinstance(run, ColumnsRun) for run in walk(p, SetTuning(few_rows=0, few_picked=-1)))
     labels = ERM(sp.csr_matrix(X), np.sign(y), "logistic", "l1")
     assert all(isinstance(run, ColumnsRun) for run in walk(labels, SMALL))
@@ -185,7 +185,7 @@ def test_a_path_makes_no_columns_in_float32():
     X, y = sparse_data()
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
     *_, run = walk(p, SMALL, ALPHAS[:4])
-    assert isinstance(run, PickedRun)
+    assert isinstance(run, WideRun)
     assert (views.columns, np.float32) not in p.samples._views
 
 
@@ -238,7 +238,7 @@ def test_predictions_that_moved_along_a_line_are_not_taken_for_a_certificate():
     W = np.arange(p.d)
     drifted = X @ (best - run.w) + 1e-6
     assert run.move(W, best, drifted, 0.0) == 1
-    run.block = run.pick(W)
+    run.block = run.columns.make(W)
     run.descend()
     run.gap()
     found = run.point()

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from apcg import ERM, losses, solve
 from apcg.methods.base import Start, Target
 from apcg.methods.plan import predicted
+from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import Watch
 from apcg.problems import costs
@@ -53,11 +54,14 @@ def test_what_to_begin_with():
     assert first(problem(n=20, d=30)) == "dual"  # few samples, but not for so few features
 
 
-def test_a_wide_problem_is_never_tall(monkeypatch):
+def test_a_wide_problem_is_never_tall():
     wide = Auto().tuning.widest + 1
     p = problem(20, 5)
-    assert Auto()._is_tall(p.altered(d=wide, n=10**9), "tall") == ""
-    assert Auto()._is_tall(p.altered(d=5, n=10**9), "tall") == "tall"
+    assert not Case(p.altered(d=wide, n=10**9), Start()).tall
+    assert Case(p.altered(d=5, n=10**9), Start()).tall
+    squared = problem(20, 5, "squared")
+    assert Case(squared, Start()).one_factor
+    assert not Case(squared.altered(d=wide), Start()).one_factor
 
 
 def easy(alpha, loss="logistic", n=3000, d=150, density=0.5, **options):

@@ -262,7 +262,6 @@ def test_pickle_makes_the_compiled_parts_again():
         (penalties.L2Ball(1.0), TypeError, "which is of blocks"),
         (penalties.L1, ValueError, "Make an object of the class: L1(...)"),
         ("group", ValueError, "penalty must be one of 'l2', 'l1', 'elasticnet'"),
-        (None, ValueError, "penalty=None is not possible"),
     ],
 )
 def test_what_is_not_a_penalty(penalty, kind, text):

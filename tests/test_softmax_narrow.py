@@ -8,6 +8,7 @@ from apcg import ERM, path, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
+from apcg.methods.sparse.state import Progress
 from apcg.methods.sparse.tuning import SetTuning
 
 METHODS = {"l1": ClassSet, "group": OutputsGroupSet}
@@ -40,14 +41,21 @@ def test_float64_after_so_many_matrices_for_alpha_itself(penalty):
     p = nearly_alike(penalty)
     method = METHODS[penalty](SetTuning(narrow_matrices=2))
     run = method.start(p, Start(), Target(1e-6), np.random.default_rng(0))
-    run.theta = 2.0
-    assert [run.kind() for _ in range(5)] == [np.float32] * 5
-    run.theta = 1.0
-    assert [run.kind() for _ in range(2)] == [np.float32] * 2
+    columns = run.columns
+
+    def narrow(count, last=True):
+        found = []
+        for _ in range(count):
+            columns.count(last)
+            found.append(columns.narrow)
+        return found
+
+    assert all(narrow(5, last=False))
+    assert all(narrow(2))
     run.turn(p, Target(1e-6))
-    assert [run.kind() for _ in range(3)] == [np.float32, np.float32, np.float64]
+    assert narrow(3) == [True, True, False]
     run.turn(p, Target(1e-6))  # what one alpha needed, the next ones do
-    assert run.kind() is np.float64
+    assert not any(narrow(1))
 
 
 # ---- sparse columns ------------------------------------------------------------------------------
@@ -91,5 +99,5 @@ def test_when_rounds_on_columns_have_spent_enough():
         run.support = np.arange(size)
         for cost, alone, ends in ((0.9 * most, False, False), (1.1 * most, False, True),
                                   (1.1 * most, True, False)):  # fmt: skip
-            run.cost, run.alone, run._idle = min(cost, 1e6), alone, 0
+            run.cost, run.alone, run._progress = min(cost, 1e6), alone, Progress()
             assert run._idles(1.0, 1.0) == (ends and most < np.inf)

@@ -16,10 +16,11 @@ from apcg.certify.points import Point, Start
 from apcg.data import by_row, views
 from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
+from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.groups.run import GroupRun
 from apcg.methods.sparse.penalty import ScaledPenalty
 from apcg.methods.sparse.softmax.columns import ClassColumnsRun
-from apcg.methods.sparse.softmax.entries import Entries, EntriesRun
-from apcg.methods.sparse.softmax.groups import RowsRun
+from apcg.methods.sparse.softmax.entries import Entries
 from apcg.methods.sparse.softmax.losses_at import ClassLosses
 from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
 from apcg.methods.sparse.softmax.support_cg import EntryModel
@@ -247,15 +248,15 @@ def test_a_tiny_loss_and_its_slope_do_not_cancel():
 def test_the_matrix_of_a_set_is_that_of_second_derivatives(free):
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1, intercept=free)
-    run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning())
+    run = WideRun(p, Start(), Target(1e-6, 10), SetTuning())
     rng = np.random.default_rng(3)
     z = rng.standard_normal((y.size, 4))
-    run.seen_at = run.losses.at(z.reshape(-1))
+    run.now(seen=run.losses.at(z.reshape(-1)))
     W = np.sort(rng.choice(48, 20, replace=False))
-    block = Entries(run, W)
+    block = Entries(run.columns, W)
     G, mean = block.gram(run.bend(), free, kept=False)
     bordered = p.altered(samples=type(p.samples)(np.hstack([X, np.ones((y.size, 1))])))
-    H = hessian(bordered, z, run.least_bend)
+    H = hessian(bordered, z, run.bend().floor)
     exact = H[np.ix_(W, W)]
     if free:
         ones = H[48:, 48:] + np.trace(H[48:, 48:]) / 4 / 4
@@ -265,9 +266,9 @@ def test_the_matrix_of_a_set_is_that_of_second_derivatives(free):
     step = rng.standard_normal(20)
     D = np.zeros(48)
     D[W] = step
-    np.testing.assert_allclose(block.times(step), (X @ D.reshape(12, 4)).reshape(-1), atol=1e-12)
+    np.testing.assert_allclose(block.times(step), X @ D.reshape(12, 4), atol=1e-12)
     few = block.part(np.arange(0, 20, 3))
-    np.testing.assert_allclose(few.times(step[::3]), Entries(run, W[::3]).times(step[::3]))
+    np.testing.assert_allclose(few.times(step[::3]), Entries(run.columns, W[::3]).times(step[::3]))
     slope = block.slope(run.at.slope)
     np.testing.assert_allclose(slope, -(X.T @ run.at.slope.reshape(-1, 4)).reshape(-1)[W])
 
@@ -327,8 +328,8 @@ def test_which_run_is_taken():
     many = sp.csr_array(sp.vstack([X] * 11))
     rng = np.random.default_rng(0)
     target = Target(1e-6, 10)
-    for A, labels, kind in ((X, y, EntriesRun), (many, np.tile(y, 11), ClassColumnsRun),
-                            (many.toarray(), np.tile(y, 11), EntriesRun)):  # fmt: skip
+    for A, labels, kind in ((X, y, WideRun), (many, np.tile(y, 11), ClassColumnsRun),
+                            (many.toarray(), np.tile(y, 11), WideRun)):  # fmt: skip
         p = ERM(A, labels, "multinomial", "l1", 0.1)
         run = ClassSet().start(p, Start(), target, rng)
         assert type(getattr(run, "at_last", run)) is kind
@@ -413,10 +414,10 @@ def test_alike_columns_have_a_factor_in_float32():
     p = ERM(np.repeat(X, 3, axis=1), y, "multinomial", "l1", 0.1)
     least = {}
     for spare in (SetTuning().spare, 0.0):
-        run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning(spare=spare))
-        run.seen_at = run.losses.at(np.zeros(y.size * 4))
+        run = WideRun(p, Start(), Target(1e-6, 10), SetTuning(spare=spare))
+        run.now(seen=run.losses.at(np.zeros(y.size * 4)))
         some = np.arange(36 * 4)[np.repeat(X.any(axis=0), 12)]
-        G, _ = Entries(run, some).gram(run.bend(), False, kept=False)
+        G, _ = Entries(run.columns, some).gram(run.bend(), False, kept=False)
         least[spare] = np.linalg.eigvalsh(G)[0]
     assert least[0.0] < 0 < least[SetTuning().spare]
 
@@ -424,9 +425,9 @@ def test_alike_columns_have_a_factor_in_float32():
 def test_a_matrix_is_counted_in_the_passes():
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1)
-    run = EntriesRun(p, Start(), Target(1e-6, 10), SetTuning(product=0.5))
-    run.seen_at = run.losses.at(np.zeros(y.size * 4))
-    block = Entries(run, np.arange(24))
+    run = WideRun(p, Start(), Target(1e-6, 10), SetTuning(product=0.5))
+    run.now(seen=run.losses.at(np.zeros(y.size * 4)))
+    block = Entries(run.columns, np.arange(24))
     block.gram(run.bend(), False, kept=False)
     assert block.cost == 0.5 * 24**2 / 48
 
@@ -444,6 +445,6 @@ def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
 def test_rows_run_is_the_one_for_groups():
     X, y = data()
     p = ERM(X, y, "multinomial", "group", 0.05)
-    run = RowsRun(p, Start(), Target(1e-9, 1000), SetTuning())
+    run = GroupRun(p, Start(), Target(1e-9, 1000), SetTuning())
     run.advance(Budget(1000))
     assert certify(p, run.point().bare()).relative <= 1e-9

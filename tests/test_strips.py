@@ -308,9 +308,9 @@ def pays(columns=24, rate=0.5, gap=1e-2, tol=1e-3, left=0.1, loss="logistic", **
         p, Start(), Target(tol), np.random.default_rng(0)
     )
     run.begin(Budget(10, False))
-    run.w[:columns] = 1.0
+    run.now(w=np.where(np.arange(run.w.size) < columns, 1.0, run.w))
     run.penalty = run.penalty.times(1e12)  # so that only these are near to moving
-    run._swept = (left / rate, 1.0 + left, 1.0)
+    run.float32.fell = (left / rate, 1.0 + left, 1.0)
     return run._sweeps_pay(gap, 1.0)
 
 
@@ -363,7 +363,7 @@ def begun(X, y, loss="logistic"):
     p = ERM(X, y, loss, "l1", 1e-3)
     run = WorkingSet(SetTuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
     run.begin(Budget(10, False))
-    run.strips = Strips(p)
+    run.float32.strips = Strips(p)
     return run
 
 
@@ -387,5 +387,5 @@ def test_a_step_on_one_column_is_exact_however_often():
     best = (slope - 1e-3 * np.sign(slope)) / (X[:, 2] @ X[:, 2] / 150)
     for _ in range(2):  # the curvature is computed, and then known
         w = np.zeros(24)
-        run.strips.sweep(W, w, 0.0, run.at, run.penalty, 0.0, 1)
+        run.float32.strips.sweep(W, w, 0.0, run.at, run.penalty, 0.0, 1)
         assert w[2] == pytest.approx(best, rel=1e-4)

@@ -56,27 +56,27 @@ def run_of(p, part):
 def test_few_columns_are_in_the_model_where_few_may_move():
     p = problem(share=3)
     support = np.count_nonzero(solve(p, tol=1e-10).w)
-    assert support < run_of(p, 1.0)._W.size < p.d / 2
-    assert run_of(p, 0.0)._W.size == p.d
+    assert support < run_of(p, 1.0)._kept.W.size < p.d / 2
+    assert run_of(p, 0.0)._kept.W.size == p.d
     # so many are near to moving that all are as good
-    assert run_of(problem(share=3000), 0.8)._W.size == p.d
+    assert run_of(problem(share=3000), 0.8)._kept.W.size == p.d
 
 
 def test_a_column_outside_that_may_move_ends_a_gram_matrix():
     p = problem(share=3)
     run = run_of(p, 1.0)
-    assert run._serves()
-    run._W = run._W[run.w[run._W] == 0]  # a Gram matrix without the support ...
-    run.w[:] = 0.0
-    run.arrive(run.predict())
-    run.slope = run._block.slope(run.at.slope)  # ... at a point where that violates
-    assert not run._serves()
+    kept = run._kept
+    assert run._serves(kept)
+    kept = dataclasses.replace(kept, W=kept.W[run.w[kept.W] == 0])  # without the support ...
+    run.now(w=np.zeros_like(run.w))
+    run.arrive(run.predict())  # ... at a point where that violates
+    assert not run._serves(kept)
 
 
 def test_the_squared_loss_has_one_matrix_of_all_columns():
     p = problem(share=3)
     run = run_of(ERM(p.samples.stored, p.y, "squared", "l1", 0.1), 1.0)
-    assert run._W.size == p.d
+    assert run._kept.W.size == p.d
 
 
 def test_where_most_columns_move_the_one_matrix_has_all():

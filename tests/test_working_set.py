@@ -12,7 +12,8 @@ from apcg import penalties as pen
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan.plan import Auto, PlanRun
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.run import PlanRun
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns.columns import ColumnsRun
 from apcg.methods.sparse.dense.all_columns import TallRun
@@ -254,7 +255,7 @@ def test_auto_takes_it_for_penalties_with_an_l1_part():
     assert first(problem("logistic", "columns", penalty="elasticnet")) == "working_set"
     assert first(problem("squared", "wide", positive=True)) == "working_set"
     bounds = pen.Box(-np.ones(60), np.ones(60))
-    assert first(problem("squared", "wide", penalty=bounds)) == "adaptive"
+    assert first(problem("squared", "wide", penalty=bounds)) == "newton_bounds"
     assert first(problem("squared", "wide", penalty="l2")) != "working_set"
     X, y = data(labels="signs")
     assert first(ERM(X, y, "hinge", "elasticnet", 0.1)) != "working_set"  # not smooth

@@ -14,6 +14,7 @@ from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns import first_sweeps as rounds
 from apcg.methods.sparse.penalty import ScaledPenalty
+from apcg.methods.sparse.state import Progress
 
 INF = np.inf
 FILL = first_sweeps.fill
@@ -153,7 +154,7 @@ def value(run):
 def staged(p, tol=1e-3, method=COLUMNS):
     """A run after its stages, at theta = 1 with slopes of one point."""
     run = begun(p, tol, method)
-    while run.theta > 1 or run._rough:
+    while run.theta > 1 or run.first.rough:
         run.round(*run.gap())
     return run
 
@@ -180,7 +181,7 @@ def test_stages_bring_p_down_and_end_near_the_optimum(options):
         return met
 
     run._meet = watched
-    while run.theta > 1 or run._rough:
+    while run.theta > 1 or run.first.rough:
         run.round(*run.gap())
     assert max(values) <= 1e-12
     assert value(run) <= 1.3 * best < 0.9 * run.losses.at(np.zeros(200)).value
@@ -197,7 +198,7 @@ def test_a_stage_takes_no_pass_for_slopes_alone_and_no_gap():
     passes, descend = [], run.descend
     run.descend = lambda: (passes.append(run.theta), descend())
     thetas = []
-    while run.theta > 1 or run._rough:
+    while run.theta > 1 or run.first.rough:
         assert run.gap()[0] == INF
         thetas.append(run.theta)
         run.round(*run.gap())
@@ -226,7 +227,7 @@ def test_all_columns_are_swept_in_order_and_those_that_violate_in_random_order()
     run = begun(words())
     orders, meet = [], run._meet
     run._meet = lambda W, penalty: (orders.append(W), meet(W, penalty))[1]
-    while run.theta > 1 or run._rough:
+    while run.theta > 1 or run.first.rough:
         stage, near = run.theta > 1, 0.5 * run.theta * run.penalty.a
         near = np.flatnonzero((np.abs(run.slope) > near) | (run.w != 0))
         orders.clear()
@@ -256,7 +257,7 @@ def test_sweeps_end_once_no_column_violates_by_much():
     meet = run._meet
     run._meet = lambda W, penalty: (sweeps.append(run.theta), meet(W, penalty))[1]
     run.theta = 1.0
-    run._rough = True
+    run.first.rough = True
     run.round(*run.gap())
     assert len(sweeps) == 1 < run.tuning.fresh_sweeps
     assert run._few(run.gap()[0], value(run)).size == 0
@@ -268,7 +269,7 @@ def test_few_columns_are_those_that_violate_by_much():
     start, tuning = run._packed.start, run.tuning
     lengths = np.diff(start)
     S = np.flatnonzero(run.w)
-    run.slope = run.penalty.a[0] * np.sign(run.w)  # at rest
+    run.now(slope=run.penalty.a[0] * np.sign(run.w))  # at rest
     assert run._few(gap, P).size == 0
     one = S[np.argmin(lengths[S])]
     run.slope[one] *= 1 + 1.1 * tuning.fresh_much
@@ -276,10 +277,10 @@ def test_few_columns_are_those_that_violate_by_much():
     run.slope[one] *= (1 + 0.9 * tuning.fresh_much) / (1 + 1.1 * tuning.fresh_much)
     assert run._few(gap, P).size == 0
     # not if they are many: the support itself
-    run.slope = 2 * run.penalty.a[0] * np.sign(run.w)
+    run.now(slope=2 * run.penalty.a[0] * np.sign(run.w))
     assert run._few(gap, P).size == 0
     # what a large tol does not ask for is no violation
-    run.slope = run.penalty.a[0] * np.sign(run.w)
+    run.now(slope=run.penalty.a[0] * np.sign(run.w))
     run.slope[one] *= 1 + 2 * tuning.fresh_much
     assert run._few(gap, P).size == 1
     run._tol = 10.0
@@ -294,7 +295,9 @@ def test_few_columns_are_mended_while_that_brings_the_gap_down():
     S = np.flatnonzero(run.w)
     one = S[np.argmin(np.diff(run._packed.start)[S])]
     run._few = lambda gap, P: (
-        np.array([one]) if gap <= run.tuning.fresh_pays * run._mended else np.empty(0, np.int64)
+        np.array([one])
+        if gap <= run.tuning.fresh_pays * run.first.mended
+        else np.empty(0, np.int64)
     )
     run.round(1.0, value(run))
     run.round(0.7, value(run))  # it helped
@@ -302,8 +305,8 @@ def test_few_columns_are_mended_while_that_brings_the_gap_down():
     run.round(0.6, value(run))
     assert kinds == ["mend", "mend", "newton", "mend"]
     del run._few
-    run._mended, pays = 1.0, run.tuning.fresh_pays
-    run.slope = run.penalty.a[0] * np.sign(run.w)
+    run.first.mended, pays = 1.0, run.tuning.fresh_pays
+    run.now(slope=run.penalty.a[0] * np.sign(run.w))
     run.slope[one] *= 2
     assert run._few(0.99 * pays, value(run)).size == 1
     assert run._few(1.01 * pays, value(run)).size == 0
@@ -311,11 +314,11 @@ def test_few_columns_are_mended_while_that_brings_the_gap_down():
 
 def test_a_round_of_mending_does_not_use_up_patience():
     run = staged(words(), 1e-3)
-    run._idle = 5
+    run._progress = Progress(idle=5)
     run._few = lambda gap, P: np.flatnonzero(run.w)[:2]
     run.round(1.0, value(run))
-    assert run._idle == 4
-    assert not run._rough
+    assert run._progress.idle == 4
+    assert not run.first.rough
     X = run.problem.samples.stored
     some = slice(None) if run.kept is None else run.kept
     assert run.slope[some] == pytest.approx(-(X.T @ run.at.slope)[some], abs=1e-6)
@@ -333,22 +336,22 @@ def test_a_budget_may_end_it_between_stages():
     run = begun(p)
     while run.theta > 1:
         run.round(*run.gap())
-    assert run._rough
+    assert run.first.rough
     other = p.with_alpha(0.8 * p.alpha)
     run = run.turn(other, Target(1e-7))
     run.advance(Budget(10**4))
-    assert not run._rough
-    assert not run._swept
+    assert not run.first.rough
+    assert not run.first.on
     alone = solve(other, COLUMNS, tol=1e-9, max_epochs=10**5)
     assert certify(other, run.point()).primal == pytest.approx(alone.primal, rel=1e-6)
 
 
 def test_sweeps_are_for_a_start_at_zero_and_losses_that_are_no_squares():
     p = words()
-    assert begun(p)._swept
+    assert begun(p).first.on
     w = solve(p, COLUMNS, tol=1e-2).w
-    assert not COLUMNS.start(p, Start(w=w), Target(), np.random.default_rng(0))._swept
-    assert not begun(words(loss="squared"))._swept
+    assert not COLUMNS.start(p, Start(w=w), Target(), np.random.default_rng(0)).first.on
+    assert not begun(words(loss="squared")).first.on
 
 
 def test_a_path_is_that_of_single_problems():
@@ -362,10 +365,10 @@ def test_a_path_is_that_of_single_problems():
 
 def test_a_step_that_is_cut_lowers_the_trust():
     run = staged(words())
-    S, before = np.flatnonzero(run.w), run._trust
+    S, before = np.flatnonzero(run.w), run.pace.trust
     run.move = lambda *a: 0.5
     run._meet(S, run.penalty.times(0.5))
-    assert run._trust == max(run.tuning.trusts[0], before / 2) < before
+    assert run.pace.trust == max(run.tuning.trusts[0], before / 2) < before
 
 
 def test_a_factor_waits_until_the_rate_of_conjugate_gradients_is_known():

@@ -45,7 +45,7 @@ PENALTIES = {
 @pytest.mark.parametrize("name", PENALTIES)
 def test_sweeps_bring_a_gram_model_to_rest(name):
     A, t = least_squares()
-    p, v = PENALTIES[name], PENALTIES[name].start(8)
+    p, v = PENALTIES[name], PENALTIES[name].start(np.zeros(8))
     G, g = A.T @ A, A.T @ (t - A @ v)
     sweeps, worst = lasso.gram_sweeps(G, g, v, *p.parts, 2000, 1e-12, INF, 0.0, 0.0)
     assert sweeps < 2000
@@ -75,7 +75,7 @@ def test_a_newton_step_is_exact_on_its_support_or_brings_the_objective_down(name
     whole = 0
     for seed in range(30):
         A, t = least_squares(seed)
-        v = p.start(8)
+        v = p.start(np.zeros(8))
         G, g = A.T @ A, A.T @ (t - A @ v)
         lasso.gram_sweeps(G, g, v, *p.parts, 1 + seed % 3, 0.0, 0.0, 0.0, 0.0)
         before, S = value(A, t, v, p), np.flatnonzero(p.free(v))
@@ -137,7 +137,7 @@ def gram_path(G, q, total, alphas, p, w=None, fine=1e-9, share=1e-12, turns=(5, 
 def test_a_path_on_a_gram_matrix_is_at_rest_at_each_alpha(name):
     A, t = least_squares()
     p, alphas = PENALTIES[name], [2.0, 1.0, 0.3, 0.1]
-    done, W, g = gram_path(A.T @ A, A.T @ t, t @ t, alphas, p, p.start(8))
+    done, W, g = gram_path(A.T @ A, A.T @ t, t @ t, alphas, p, p.start(np.zeros(8)))
     assert done == 4
     np.testing.assert_allclose(g, A.T @ (t - A @ W[-1]), atol=1e-11)
     for alpha, v in zip(alphas, W, strict=True):
@@ -229,7 +229,7 @@ def test_sweeps_and_gradients_bring_columns_to_rest(name, centred):
     A, t = least_squares()
     t = t + 5.0
     p = PENALTIES[name]
-    model = column_model(A, t, p, p.start(8), centred=centred)
+    model = column_model(A, t, p, p.start(np.zeros(8)), centred=centred)
     if centred:
         A, t = A - A.mean(0), t - t.mean()
     for _ in range(60):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mutant import EVERYDAY, FILES, GUARD, SPARSE, Mutant
+from mutant import EVERYDAY, FILES, GUARD, RULES, SPARSE, Mutant
 
-PLAN, NEWTON = "methods/plan/plan.py", "methods/newton/many_outputs.py"
+CASE, NEWTON = "methods/plan/case.py", "methods/newton/many_outputs.py"
 KINKS = "test_interior_l1.py"
 OUTPUTS, ERM = "_kernels/losses/outputs.pyx", "problems/erm.py"
 
@@ -61,7 +61,7 @@ MUTANTS = [
     # ---- Newton's method of K outputs ---------------------------------------------------------
     Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
            GUARD, only="hessian_is_flat"),
-    Mutant("methods/plan/many_outputs.py", "stuck is the end", "self._go_back(self._run)", "pass",
+    Mutant("methods/plan/run_k.py", "stuck is the end", "self._go_back(self._run)", "pass",
            GUARD, only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------
     Mutant("certify/certificate.py", "x outside stays", "if found.dual > -math.inf:",
@@ -76,15 +76,15 @@ MUTANTS = [
            "self.stuck = rounding or not self.alone", "self.stuck = True", SPARSE,
            only="blame_rounding"),
     Mutant("methods/sparse/run.py", "it never gives up",
-           "return self._idle > self.tuning.patience", "return False", SPARSE,
+           "return self._progress.idle > self.tuning.patience", "return False", SPARSE,
            only="says_when"),
     Mutant("methods/sparse/run.py", "a start outside the bounds",
-           "not problem.interval.contains(at.w)", "False", SPARSE, only="outside_the_bounds"),
+           "not problem.g.contains(at.w)", "False", SPARSE, only="outside_the_bounds"),
     # ---- the plan's rules ---------------------------------------------------------------------
-    Mutant(PLAN, "working sets without L1", "if not problem.interval.a.any():",
-           "if False:", SPARSE, only="auto_takes_it"),
-    Mutant(PLAN, "working sets go round for ever", "self.tuning.tried * cost", "1e9 * cost",
-           KINKS, only="go_round"),
+    Mutant(CASE, "working sets without L1", "bool(self.problem.interval.a.any())",
+           "True", SPARSE, only="auto_takes_it"),
+    Mutant("methods/plan/rules.py", "working sets go round for ever", "case.tuning.tried *",
+           "1e9 *", KINKS, only="go_round"),
     Mutant("methods/interior/interior_l1.py", "columns that matter are left out",
            "self._over.max() > 0 and self._anew()", "False", KINKS, only="left_out"),
     Mutant("methods/interior/interior_l1.py", "x is not scaled", "x = x / (excess * (1 + spare))",
@@ -93,10 +93,10 @@ MUTANTS = [
            "range(0)", KINKS, only="equations"),
     Mutant("methods/interior/pieces.py", "the other slope of a kink", "-slope - epsilon",
            "-slope + epsilon", KINKS, only="linear_program"),
-    Mutant(PLAN, "stuck is the end", "if self._on_kept_rows or stuck:", "if self._on_kept_rows:",
-           SPARSE, only="auto_goes_on"),
-    Mutant(PLAN, "many samples in their span", "problem.d >= t.wide * n", "True",
-           "test_plan_rules.py", only="begin_with"),
+    Mutant("methods/plan/run.py", "stuck is the end", "if self._on_kept_rows or stuck:",
+           "if self._on_kept_rows:", SPARSE, only="auto_goes_on"),
+    Mutant(CASE, "many samples in their span", "p.d >= t.wide * p.n_samples", "True",
+           RULES, only="begin_with"),
     Mutant("methods/reductions/row_space.py", "a look that failed is tried for ever",
            "self._stuck = self._patience < 0", "pass", "test_span.py", only="without_digits"),
     # ---- around it ----------------------------------------------------------------------------

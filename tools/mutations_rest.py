@@ -122,14 +122,18 @@ MUTANTS = [
     ),
     # ---- the plan -----------------------------------------------------------------------------
     Mutant(
-        "methods/plan/plan.py",
+        "methods/plan/rules.py",
         "an own penalty gets coordinates",
-        "if not problem.separable:\n            return AFGMethod()",
-        "if False:\n            return AFGMethod()",
-        RULES,
+        "when=lambda c: not c.problem.separable",
+        "when=lambda c: False",
+        "test_plan_table.py",
     ),
     Mutant(
-        "methods/plan/plan.py", "wide problems are tall", "if d > t.widest:", "if False:", RULES
+        "methods/plan/case.py",
+        "wide problems are tall",
+        "return p.d <= t.widest and p.n >=",
+        "return p.n >=",
+        RULES,
     ),
     Mutant(
         "methods/plan/watch.py",

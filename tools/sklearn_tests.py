@@ -31,7 +31,7 @@ MODULES = {
     "common": ["linear_model.tests.test_common", "linear_model.tests.test_sag",
                "tests.test_multiclass"],
     "svm": ["svm.tests.test_svm", "svm.tests.test_bounds", "svm.tests.test_sparse"],
-    "huber": ["linear_model.tests.test_huber"],
+    "huber, quantile": ["linear_model.tests.test_huber", "linear_model.tests.test_quantile"],
     "check_estimator": ["tests.test_common"],
     "users": ["linear_model.tests.test_least_angle", "tests.test_multioutput",
               "feature_selection.tests.test_from_model", "feature_selection.tests.test_rfe",
@@ -41,7 +41,8 @@ MODULES = {
 }  # fmt: skip
 #: Of the modules about all estimators, the tests about ours
 CHOSEN = {
-    "tests.test_common": "Logistic or Ridge or Lasso or ElasticNet or LinearSV or Huber",
+    "tests.test_common": "Logistic or Ridge or Lasso or ElasticNet or LinearSV or Huber or "
+    "Quantile",
     "tests.test_public_functions": "enet_path or lasso_path",
 }
 

@@ -23,7 +23,8 @@ from ._base.archive import BROKEN, Archive, is_zip
 from ._base.files import replacing
 from ._base.types import Array, Stored
 from ._base.validation import Index, Vector
-from .data import check_sparse
+from .data import Chunked, check_sparse
+from .data import Stored as InMemory
 from .datasets import DataError
 
 FORMAT = "apcg-model-1"
@@ -100,7 +101,7 @@ class LinearModel:
         """The columns that X must have."""
         return int(self.w.shape[0])
 
-    def decision(self, X: Stored) -> Vector:
+    def decision(self, X: Stored | InMemory | Chunked) -> Vector:
         """a'w + intercept for each row of X."""
         check_sparse(X, "X")
         if X.shape[1] != self.n_features:
@@ -109,9 +110,10 @@ class LinearModel:
                 f"{self.n_features}. Is it the right file?"
             )
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is shown as such
-            return np.asarray(X @ self.w + np.asarray(self.intercept), dtype=float)
+            z = X.times(self.w) if isinstance(X, InMemory | Chunked) else X @ self.w
+            return np.asarray(z + np.asarray(self.intercept), dtype=float)
 
-    def predict(self, X: Stored) -> Array:
+    def predict(self, X: Stored | InMemory | Chunked) -> Array:
         """The class of each row, or the predicted number."""
         z = self.decision(X)
         if self.classes is None:
@@ -119,7 +121,7 @@ class LinearModel:
         found: Array = self.classes[z.argmax(axis=1) if z.ndim == 2 else (z >= 0).astype(int)]
         return found
 
-    def probabilities(self, X: Stored) -> Vector:
+    def probabilities(self, X: Stored | InMemory | Chunked) -> Vector:
         """The probability of the second class, or a row with that of each, for the softmax."""
         if self.loss not in ("logistic", "multinomial"):
             raise DataError(
@@ -129,7 +131,7 @@ class LinearModel:
         z = self.decision(X)
         return np.asarray(softmax(z, axis=1) if self.loss == "multinomial" else expit(z))
 
-    def score(self, X: Stored, y: Array | None) -> tuple[str, float]:
+    def score(self, X: Stored | InMemory | Chunked, y: Array | None) -> tuple[str, float]:
         """("accuracy", share of right classes) or ("r2", coefficient of determination)."""
         if y is None:
             raise DataError("the test data has no labels.")

@@ -91,6 +91,11 @@ def replacing(path: str | Path, read: Iterable[str | Path] = ()) -> Iterator[IO[
         raise
 
 
+def new_file(path: Path) -> IO[bytes]:
+    """A binary file that was not there, to write and to read, in a folder made for it."""
+    return path.open("x+b")
+
+
 @contextlib.contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """A new folder that takes the place of the folder `path` when the block ends without an error.

@@ -6,6 +6,9 @@ import contextlib
 import math
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 #: Less than this many bytes is not asked about.
 SMALL = 1e8
@@ -30,6 +33,20 @@ def check_outputs(n: int, d: int, K: int) -> None:
         "together, leave out features, take a part of the samples; labels that are measured "
         "numbers are for a regression."
     )
+
+
+def side_by_side(*wanted: tuple[int, Any]) -> list[Any]:
+    """Vectors of these lengths and types in one piece of memory, not initialised.
+
+    NumPy asks for large pages from 4 MB on. The first touch of small ones costs as much as the
+    work on them.
+    """
+    bytes_of = [-(-length * np.dtype(kind).itemsize // 64) * 64 for length, kind in wanted]
+    whole, at, made = np.empty(sum(bytes_of), np.uint8), 0, []
+    for (length, kind), size in zip(wanted, bytes_of, strict=True):
+        made.append(whole[at : at + size].view(kind)[:length])
+        at += size
+    return made
 
 
 def gigabytes(size: float) -> str:
@@ -75,3 +92,13 @@ def _process() -> float:
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             return max(float(limit - used), 0.0)
     return math.inf
+
+
+def resident() -> float:
+    """Bytes of memory that this process has now; 0 if that cannot be known."""
+    with contextlib.suppress(OSError, ValueError, IndexError, ImportError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return float(pages * resource.getpagesize())
+    return 0.0

@@ -196,13 +196,15 @@ def rounding(problem: ERM, found: Certificate, more: Any = 0.0) -> float:
     """What the rounding of z = X w + b and of y can make of P: eps |phi'| (|z| + |y|), the mean.
 
     With P next to nothing it is far more than 16 eps P. At a kink |x_i| is a slope of phi too.
-    `more` is added to |z| + |y|.
+    `more` is added to |z| + |y|. Features without a penalty add what the rounding of X'x makes of
+    the part that the box has in D.
     """
     z, y = found.z, problem.y
     slope = np.maximum(np.abs(problem.loss.duals(z, y, problem.weights)), np.abs(found.x))
     real = y.shape == z.shape and not problem.loss.margin  # not classes
     size = np.abs(z) + (np.abs(y) if real else 0.0) + more
-    return float(_EPS * np.sum(slope * size) / problem.n)
+    found_by_box = problem.reach * math.sqrt(float(np.mean(found.x * found.x)))
+    return float(_EPS * (np.sum(slope * size) / problem.n + found_by_box))
 
 
 def impossible(problem: ERM, found: Certificate) -> bool:

@@ -18,6 +18,8 @@ from .points import Certificate, Point, Report
 FLOOR = 16 * np.finfo(float).eps
 #: Below this relative gap, a gap that no longer falls is taken for rounding.
 STALL = 1e-9
+#: Without a penalty P may fall to zero: what is below this part of P(0) is nothing.
+NOTHING = 1e-28
 #: A gap that has not fallen by a tenth for so many looks no longer falls.
 PATIENCE = 20
 
@@ -40,6 +42,7 @@ class Check:
     measured: str = "relative gap"  # what the measure is
     exhausted: bool = False  # rounding errors are all that is left
     stuck: bool = False  # or the method gets no further for another reason
+    endless: bool = False  # P has no minimum: it falls as w grows
     epoch: int = 0
     seconds: float = 0.0
 
@@ -93,6 +96,8 @@ class Judge:
         if said.stuck and not exhausted:  # by rounding, or for another reason?
             scale = abs(found.primal) + abs(found.dual)
             exhausted = found.gap <= max(STALL * scale, 16 * rounding(self.problem, found))
+        nothing = self._nothing(found)
+        exhausted = exhausted or found.primal <= NOTHING * nothing
         if self._stall.drifted and not found.exact:
             # exact: tells the method to refresh
             found = certify_again(self.problem, point.bare(), found, self.tol)
@@ -114,7 +119,23 @@ class Judge:
             side=said.side,
             exhausted=exhausted,
             stuck=said.stuck,
+            endless=found.primal <= self.tol * nothing and self._is_endless(found),
         )
+
+    def _nothing(self, found: Certificate) -> float:
+        """P(0), if there is no penalty at all; else -1, which no P is below."""
+        p = self.problem
+        if not getattr(p.g, "is_free", False) or not found.z.size:
+            return -1.0
+        return p.primal_from(np.zeros_like(found.w), np.zeros_like(found.z))
+
+    def _is_endless(self, found: Certificate) -> bool:
+        """Whether P has no minimum: t w is better the larger t is.
+
+        Without any penalty that is so for the logistic loss, if w separates the classes.
+        """
+        p = self.problem
+        return bool(p.loss.separates(found.z, p.y, p.weights))
 
     def _first(self) -> Certificate | None:
         """The certificate of the pair that is known, once, if it is within the tolerance."""

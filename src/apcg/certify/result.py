@@ -36,6 +36,8 @@ _MESSAGES = {
     "time_limit": f"stopped at the time limit {{after}}. Raise time_limit or tol, or {_RESUME}.",
     "precision": "stopped as far as double precision goes, {after}: what is left is rounding "
     "error. Raise tol; the answer is as good as it gets.",
+    "no_minimum": "there is no minimum: w separates the classes, and without a penalty the loss "
+    "falls on as w grows. Stopped {after}. Take a penalty (alpha > 0, or a finite C).",
     "stuck": "stopped {after}: the method gets no further. Take another one, or scale the data.",
     "callback": "stopped by the callback {after}.",
     "interrupted": "interrupted by the user {after}. This is the best point seen; "

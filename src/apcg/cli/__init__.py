@@ -11,6 +11,7 @@ import click
 from .. import __version__
 from .._base import memory
 from .compare import compare
+from .convert import convert
 from .info import info
 from .predict import predict
 from .reproduce import reproduce
@@ -48,13 +49,16 @@ def apcg() -> None:
       apcg info a9a
       apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
       apcg predict a9a.npz a9a.t
+    Data that does not fit into memory:
+      apcg convert huge.libsvm huge.apcg
+      apcg train huge.apcg --memory 2GB
     Compare methods, and redo the paper's figures:
       apcg compare text --alpha 1e-5,1e-6
       apcg reproduce --quick
     """
 
 
-for command in (info, train, predict, compare, reproduce):
+for command in (info, train, predict, convert, compare, reproduce):
     apcg.add_command(command)
 
 

@@ -93,6 +93,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
                     help="The same seed gives the same result.")  # fmt: skip
 
+memory = click.option("--memory", metavar="SIZE",
+                      help="Memory to work in, 300MB say, if DATA is a folder by `apcg convert`; "
+                      "without it, half of what is free.")  # fmt: skip
+
 
 class Loss(click.Choice[str]):
     """A loss by name; the error says what other libraries' names are here."""

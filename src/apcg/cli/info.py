@@ -13,7 +13,7 @@ from ..certify.points import Start
 from ..data import by_row
 from ..datasets import DataError, Dataset
 from ..methods.base import Target, unmet
-from ..methods.plan.many_outputs import DUAL_BLOCKS
+from ..methods.dual.method import DUAL_BLOCKS
 from ..methods.plan.plan import Auto
 from ..methods.plan.watch import Watch
 from ..problems.erm import ERM

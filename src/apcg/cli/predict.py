@@ -26,8 +26,9 @@ from . import common
     help="Print the probability of the larger label (loss logistic), or of each (multinomial).",
 )
 @click.option("--decision", "what", flag_value="decision", help="Print a'w.")
+@common.memory
 @common.as_json  # fmt: skip
-def predict(model: Path, data: str, what: str | None, as_json: bool) -> None:
+def predict(model: Path, data: str, what: str | None, memory: str | None, as_json: bool) -> None:
     """Predict the label of each sample of DATA, one a line, with a MODEL made by `apcg train`.
 
     Files and pipes of LIBSVM text are read through piece by piece, whatever their size; the labels
@@ -38,7 +39,7 @@ def predict(model: Path, data: str, what: str | None, as_json: bool) -> None:
     zcat huge.gz | apcg predict a9a.npz - --probabilities | head
     """
     trained = LinearModel.load(model)
-    batches = _predictions(trained, data, what or "predict")
+    batches = _predictions(trained, data, what or "predict", memory)
     if not as_json:
         for values in batches:
             click.echo("\n".join(map(_text, values.tolist())))
@@ -58,8 +59,8 @@ def predict(model: Path, data: str, what: str | None, as_json: bool) -> None:
     click.echo("\n]}")
 
 
-def _predictions(model: LinearModel, data: str, what: str) -> Iterator[Array]:
-    for X in datasets.batches(data, model.n_features, bool(model.zero_based)):
+def _predictions(model: LinearModel, data: str, what: str, memory: str | None) -> Iterator[Array]:
+    for X in datasets.batches(data, model.n_features, bool(model.zero_based), memory):
         yield np.asarray(getattr(model, what)(X))
 
 

@@ -101,6 +101,7 @@ class Facts(Trained):
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the model here, as one .npz file.",
 )
+@common.memory
 @common.seed
 @common.as_json  # fmt: skip
 def train(
@@ -117,6 +118,7 @@ def train(
     features: int | None,
     test_data: str | None,
     out: Path | None,
+    memory: str | None,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -136,7 +138,7 @@ def train(
     read = [data, *([] if test_data is None else [test_data])]
     if out is not None:  # before the work, not after it
         check_target(out, read)
-    found = datasets.load(data, n_features=features)
+    found = datasets.load(data, n_features=features, memory_limit=memory)
     test = None
     if test_data is not None:
         test = datasets.load(test_data, n_features=found.shape[1], zero_based=found.zero_based)

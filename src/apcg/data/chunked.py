@@ -17,6 +17,9 @@ from .sparse import Sparse, index_type
 T = TypeVar("T")
 P = ParamSpec("P")
 
+#: Bytes of a number and its index.
+_BYTES = 12
+
 
 class Chunked:
     """A matrix of parts, one below the other. Each is loaded when it is used, and then let go.
@@ -30,6 +33,8 @@ class Chunked:
     """
 
     in_memory = False
+    #: Bytes of X that may be in memory at a time, for `groups`.
+    room: float = 2**28
 
     def __init__(
         self,
@@ -66,6 +71,27 @@ class Chunked:
             for at, part in load().chunks(n):
                 yield slice(first + at.start, first + at.stop), part
 
+    def groups(self, rng: np.random.Generator) -> Iterator[list[int]]:
+        """All parts in random order, in groups that may be in memory together."""
+        group, size = list[int](), 0.0
+        for k in rng.permutation(len(self._parts)).tolist():
+            own = _BYTES * self._sizes[k][1]
+            if group and size + own > self.room:
+                yield group
+                group, size = [], 0.0
+            group.append(k)
+            size += own
+        yield group
+
+    def gather(self, which: Sequence[int]) -> Stored:
+        """Some parts in memory, one below the other."""
+        return stack([self._parts[k]() for k in which])
+
+    def rows_of(self, which: Sequence[int]) -> Index:
+        """The numbers of the rows that `gather` gives."""
+        starts = self._starts
+        return np.concatenate([np.arange(starts[k], starts[k + 1]) for k in which])
+
     def _sum(self, task: Callable[[slice, Stored], Table]) -> Table:
         found = self.each(task)
         total = next(found)
@@ -80,10 +106,14 @@ class Chunked:
 
     def times(self, W: Table) -> Table:
         check_length(W, self.shape[1], "W", columns=True)
+        if not W.any():
+            return np.zeros((self.shape[0], *W.shape[1:]))
         return self._stack(lambda at, part: part.times(W))
 
     def adjoint(self, R: Table) -> Table:
         check_length(R, self.shape[0], "R", columns=True)
+        if not R.any():
+            return np.zeros((self.shape[1], *R.shape[1:]))
         return self._sum(lambda at, part: part.adjoint(R[at]))
 
     def gram(self, s: Vector, columns: Index | None = None) -> Table:

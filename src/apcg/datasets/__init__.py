@@ -12,33 +12,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._base.archive import BROKEN, Archive, is_zip
+from .._base.archive import BROKEN, Archive
 from .._base.types import Array, Stored
 from .._base.validation import integer
-from ..data import check_sparse
+from ..data import Chunked, check_sparse
+from ..data import Stored as InMemory
+from ..data.mapped import OnDisk, is_folder
 from . import cache, libsvm, registry
 from .cache import folder as cache_folder
+from .conversion import convert
 from .errors import DataError
 from .generate import BUILT_IN, text_like
 
-__all__ = ["DataError", "Dataset", "batches", "cache_folder", "load", "names", "text_like"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "OnDisk",
+    "batches",
+    "cache_folder",
+    "convert",
+    "load",
+    "names",
+    "text_like",
+]
 
 #: Smaller files are parsed anew each time; the cache would not be quicker.
 WORTH_KEEPING = 1_000_000
 #: A matrix may be so many times wider than it has numbers, and so wide in any case.
 WIDE, WIDE_IN_ANY_CASE = 1000, 10_000_000
+#: Rows of a folder that are handed on at a time.
+_BATCH = 10_000
 
 
 @dataclass(eq=False)
 class Dataset:
     """Samples and labels, and where they are from.
 
-    X           samples by features: a CSR array, or a dense one from an .npz file
+    X           samples by features: a CSR array, or a dense one from an .npz file; of a folder on
+                disk a `Matrix`, which may be read part by part
     y           labels: numbers or words, as in the file; None if it has none
     name        as it was asked for
     source      the file that was used, or what was generated
@@ -46,7 +62,7 @@ class Dataset:
     zero_based  whether the file counts features from 0; None if it does not count them
     """
 
-    X: Stored = field(repr=False)
+    X: Any = field(repr=False)
     y: Array | None = field(repr=False)
     name: str
     source: str
@@ -61,6 +77,8 @@ class Dataset:
     @property
     def nonzeros(self) -> int:
         """How many entries of X are not zero."""
+        if isinstance(self.X, InMemory | Chunked):
+            return self.X.nnz
         values = self.X if isinstance(self.X, np.ndarray) else self.X.data
         return int(np.count_nonzero(values))
 
@@ -99,9 +117,13 @@ def catalogue() -> list[Listed]:
 
 
 def load(
-    data: str | Path, *, n_features: int | None = None, zero_based: bool | None = None
+    data: str | Path,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    memory_limit: float | str | None = None,
 ) -> Dataset:
-    """The data set of a name, a LIBSVM file (plain, .bz2, .gz, .xz), an .npz, or "-".
+    """The data set of a name, a LIBSVM file (plain, .bz2, .gz, .xz), an .npz, a folder, or "-".
 
     Parameters
     ----------
@@ -110,6 +132,7 @@ def load(
         input, LIBSVM text or an .npz.
     n_features : for LIBSVM text, the columns of X; None takes the largest index there is.
     zero_based : for LIBSVM text, whether features are counted from 0; None: if a 0 is there.
+    memory_limit : for a folder that `convert` has written, as for `OnDisk`.
 
     Returns
     -------
@@ -124,7 +147,10 @@ def load(
     """
     text = str(data)
     n_features = None if n_features is None else integer(n_features, "n_features", low=1)
-    if _is_input(text):
+    if is_folder(text):
+        opened = OnDisk(text, memory_limit)
+        return Dataset(opened.X, opened.y, text, text, zero_based=opened.header.zero_based)
+    if is_input(text):
         return _file(text, text, n_features, zero_based)
     if text in BUILT_IN:
         X, y = BUILT_IN[text].make()
@@ -143,22 +169,28 @@ def load(
     return found
 
 
-def batches(data: str | Path, n_features: int, zero_based: bool) -> Iterator[Stored]:
+def batches(
+    data: str | Path, n_features: int, zero_based: bool, memory_limit: float | str | None = None
+) -> Iterator[Any]:
     """The X of a data set in pieces, so that a file of any size, or a pipe, can be read through."""
     text = str(data)
-    if not _is_input(text):
+    if is_folder(text):
+        for _, part in OnDisk(text, memory_limit).X.chunks(_BATCH):
+            yield part
+        return
+    if not is_input(text):
         yield load(data).X
         return
     shown = "standard input" if text == "-" else text
     with libsvm.opened(text) as raw:
-        if _is_zip(raw):
+        if libsvm.is_zip_file(raw):
             yield _npz(raw, shown)[0]
         else:
             pipe = not Path(text).is_file()
             yield from libsvm.batches(raw, shown, n_features, zero_based, at_once=pipe)
 
 
-def _is_input(text: str) -> bool:
+def is_input(text: str) -> bool:
     """Whether it is standard input, a file or a pipe, and not a name."""
     try:
         return text == "-" or (Path(text).exists() and not Path(text).is_dir())
@@ -184,7 +216,7 @@ def _unknown(text: str) -> str:
 def _file(source: str, name: str, n_features: int | None, zero_based: bool | None) -> Dataset:
     shown, path = "standard input" if source == "-" else source, Path(source)
     with libsvm.opened(source) as raw:
-        if _is_zip(raw):
+        if libsvm.is_zip_file(raw):
             X, y = _npz(raw, shown)
             if not isinstance(X, np.ndarray):
                 check_width(X, n_features, shown)
@@ -237,10 +269,6 @@ def _parsed(arrays: dict[str, Array], facts: object) -> libsvm.Parsed:
     if not isinstance(zero_based, bool):
         raise ValueError("its header does not say how features are counted")
     return libsvm.Parsed(**arrays, zero_based=zero_based)
-
-
-def _is_zip(raw: io.BufferedReader) -> bool:
-    return is_zip(raw.peek(4))
 
 
 def _npz(raw: io.BufferedReader, shown: str) -> tuple[Stored, Array | None]:

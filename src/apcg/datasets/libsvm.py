@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .._base.archive import FREE, RATIO
+from .._base.archive import FREE, RATIO, is_zip
 from .._base.types import Array
 from .errors import DataError
 
@@ -71,6 +71,11 @@ def opened(source: Path | str) -> Iterator[io.BufferedReader]:
         raise DataError(f"{source} cannot be read: {error.strerror or error}.") from None
     with file:
         yield file
+
+
+def is_zip_file(raw: io.BufferedReader) -> bool:
+    """Whether it is an .npz file and no text."""
+    return is_zip(raw.peek(4))
 
 
 class Counted(io.RawIOBase):

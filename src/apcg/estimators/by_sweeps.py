@@ -14,8 +14,7 @@ import numpy as np
 from .._base.validation import Matrix, Vector
 from ..certify.points import Start
 from ..methods.base import Budget, Target, unmet
-from ..methods.dual.method import begin
-from ..methods.plan.many_outputs import BlockSDCA
+from ..methods.dual.method import BlockSDCA, begin
 from ..problems.erm import ERM
 
 #: The relative gaps of the race between alphas: all of them to the first, then those that may still

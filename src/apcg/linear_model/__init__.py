@@ -5,6 +5,7 @@ from .logistic import LogisticRegression, LogisticRegressionCV
 from .nets import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso
 from .nets_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
 from .paths import enet_path, lasso_path
+from .quantile import QuantileRegressor
 from .ridge import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from .svm import LinearSVC, LinearSVR
 
@@ -22,6 +23,7 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "QuantileRegressor",
     "Ridge",
     "RidgeCV",
     "RidgeClassifier",

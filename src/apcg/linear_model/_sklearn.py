@@ -70,8 +70,8 @@ NAMES = {
     _linear_model: (
         "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lasso", "LassoCV", "LogisticRegression",
         "LogisticRegressionCV", "MultiTaskElasticNet", "MultiTaskElasticNetCV", "MultiTaskLasso",
-        "MultiTaskLassoCV", "Ridge", "RidgeCV", "RidgeClassifier", "RidgeClassifierCV",
-        "enet_path", "lasso_path",
+        "MultiTaskLassoCV", "QuantileRegressor", "Ridge", "RidgeCV", "RidgeClassifier",
+        "RidgeClassifierCV", "enet_path", "lasso_path",
     ),
     _svm: ("LinearSVC", "LinearSVR"),
 }  # fmt: skip

@@ -125,8 +125,8 @@ def logistic_path(
     old = classes is None
     known = np.unique(y) if old else np.asarray(classes)
     odd = multi_class == "multinomial" and known.size == 2
-    if np.isinf(Cs).any() or odd:
-        answers.not_ours("a softmax over two classes" if odd else "no penalty")
+    if odd:
+        answers.not_ours("a softmax over two classes")
         one = {"pos_class": pos_class, "multi_class": multi_class}
         told |= {"X": X, "Cs": Cs} | (one if old else {"classes": classes})
         return tuple(private.their_logistic_path(**told))
@@ -193,8 +193,11 @@ def _solve(
     penalty = {0.0: "l2", 1.0: "l1"}.get(ratio, "elasticnet")
     problem = classes.problem(X, codes, weights, penalty, ratio)
     how = told["tol"], told["max_iter"], told["random_state"]
-    if alphas.size > 1:
+    if alphas.size > 1 and alphas.min() > 0:
         return answers.path(problem, alphas, *how)
+    if alphas.size > 1:  # some without a penalty
+        each = [Plan([problem.with_alpha(float(a))], ["C"], lambda found: {}) for a in alphas]
+        return [answers.solve(plan, *how)[0] for plan in each]
     problem = problem.with_alpha(float(alphas[0]))
     plan = Plan([problem], ["logistic regression"], lambda found: {})
     start = classes.start(problem, told["coef"])

@@ -27,7 +27,7 @@ class ElasticNet(Certified, theirs.ElasticNet):
     """scikit-learn's `ElasticNet` by the solvers of apcg, to a certified gap.
 
     `precompute`, `selection` and `copy_X` have no influence on the answer. Without a penalty
-    (alpha=0) scikit-learn's own solver is called, and there is no certificate.
+    (alpha=0) it is the solution of least norm.
 
     Parameters and attributes are those of `sklearn.linear_model.ElasticNet`, and
 
@@ -52,20 +52,16 @@ class ElasticNet(Certified, theirs.ElasticNet):
     ) -> ElasticNet:
         """Train, as `sklearn.linear_model.ElasticNet.fit` does."""
         answers = Answers()
-        if self.alpha == 0:
-            answers.not_ours("no penalty")
-            super().fit(X, y, sample_weight, check_input)
-        else:
-            if check_input:
-                X, y = validate_data(
-                    self, X, y, accept_sparse=["csr", "csc"], dtype=FLOATS,
-                    accept_large_sparse=False, multi_output=True, y_numeric=True,
-                )  # fmt: skip
-                y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
-            if isinstance(self.precompute, np.ndarray):
-                private.check_gram(X, y, self.precompute, self.fit_intercept, check_input)
-            columns = [y] if y.ndim == 1 else list(y.T)
-            _fit(self, X, y, columns, sample_weight, answers, self.positive)
+        if check_input:
+            X, y = validate_data(
+                self, X, y, accept_sparse=["csr", "csc"], dtype=FLOATS,
+                accept_large_sparse=False, multi_output=True, y_numeric=True,
+            )  # fmt: skip
+            y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+        if isinstance(self.precompute, np.ndarray):
+            private.check_gram(X, y, self.precompute, self.fit_intercept, check_input)
+        columns = [y] if y.ndim == 1 else list(y.T)
+        _fit(self, X, y, columns, sample_weight, answers, self.positive)
         answers.keep(self)
         return self
 
@@ -100,8 +96,8 @@ class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MultiTaskElasticNet:
         """Train, as `sklearn.linear_model.MultiTaskElasticNet.fit` does."""
         answers = Answers()
-        if self.alpha == 0 or 0 < self.l1_ratio < 1:
-            answers.not_ours("no penalty" if self.alpha == 0 else "an elastic net on groups")
+        if self.alpha > 0 and 0 < self.l1_ratio < 1:
+            answers.not_ours("an elastic net on groups")
             weights = () if sample_weight is None else (sample_weight,)
             super().fit(X, y, *weights)
         else:
@@ -148,7 +144,7 @@ def _fit(
         offset = np.average(column, axis=0, weights=weights) if model.fit_intercept else 0.0
         columns.append(np.ascontiguousarray(column - offset))
         offsets.append(offset)
-    penalty = penalty_of(model.l1_ratio, y.shape[1] if joint else 1)
+    penalty = penalty_of(model.l1_ratio, y.shape[1] if joint else 1) if model.alpha else None
     first = ERM(
         X, columns[0], "squared", penalty, model.alpha, sample_weight=weights,
         l1_ratio=model.l1_ratio, positive=positive, intercept=model.fit_intercept,
@@ -158,7 +154,7 @@ def _fit(
     plan = Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
     starts = _starts(model, problems, offsets)
     found = answers.solve(
-        plan, model.tol, model.max_iter, model.random_state, starts, gap_of(penalty)
+        plan, model.tol, model.max_iter, model.random_state, starts, gap_of(penalty or "l2")
     )
     for name, value in describe(found).items():
         setattr(model, name, value)

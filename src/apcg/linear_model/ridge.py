@@ -38,11 +38,7 @@ class RidgeFit(private.BaseRidge):
         answers = Answers()
         weights, total = private.sample_weights(sample_weight, X)
         alphas = _alphas(self.alpha, 1 if y.ndim == 1 else y.shape[1])
-        if not np.all(alphas > 0):
-            answers.not_ours("no penalty")
-            super().fit(X, y, sample_weight)
-        else:
-            _solve(self, X, y, weights, alphas / total, answers)
+        _solve(self, X, y, weights, alphas / total, answers)
         answers.keep(self)
         return self
 
@@ -51,8 +47,7 @@ class Ridge(Certified, theirs.Ridge, RidgeFit):
     """scikit-learn's `Ridge` by the solvers of apcg, to a certified gap.
 
     `solver` and `copy_X` have no influence on the answer; what a solver of scikit-learn does not
-    support is refused as there. Without a penalty (alpha=0) scikit-learn's own solver is called,
-    and there is no certificate.
+    support is refused as there. Without a penalty (alpha=0) it is the solution of least norm.
 
     Parameters and attributes are those of `sklearn.linear_model.Ridge`, and
 
@@ -171,11 +166,12 @@ def _solve(
         columns = list(np.ascontiguousarray(target.T))
     else:
         columns = [target]
+    some = float(alphas.max()) or 1.0
     first = ERM(
-        X, columns[0], "squared", "l2", float(alphas[0]), sample_weight=weights,
+        X, columns[0], "squared", "l2", some, sample_weight=weights,
         positive=model.positive, intercept=model.fit_intercept,
     )  # fmt: skip
-    problems = [first]
+    problems = [first.with_alpha(float(alphas[0]))]
     for column, alpha in zip(columns[1:], alphas[1:], strict=True):
         problems.append(first.with_labels(column, weights).with_alpha(float(alpha)))
     describe = partial(_attributes, offset, y.ndim, X.dtype, model.fit_intercept)

@@ -115,8 +115,8 @@ def fit_liblinear(
     private.liblinear_solver(multi_class, penalty, loss, dual)
     regression = loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
     squared = loss == "squared_epsilon_insensitive"
-    if regression and (epsilon < 0 or (squared and epsilon != 0)):
-        answers.not_ours("a loss that apcg does not have yet")
+    if regression and epsilon < 0:
+        answers.not_ours("a loss with epsilon < 0")
         return tuple(
             private.their_liblinear(
                 X, y, C, fit_intercept, intercept_scaling, class_weight, penalty, dual, verbose,
@@ -126,9 +126,9 @@ def fit_liblinear(
     weights, total = private.sample_weights(sample_weight, X)
     samples = _with_constant(X, intercept_scaling) if fit_intercept else X
     if regression:
-        kind = "squared" if squared else losses.EpsilonInsensitive(epsilon)
-        alpha = 1 / ((2 if squared else 1) * C * total)
-        problem = ERM(samples, y, kind, "l2", alpha, sample_weight=weights)
+        made = losses.SquaredEpsilonInsensitive if squared else losses.EpsilonInsensitive
+        kind = made(epsilon)
+        problem = ERM(samples, y, kind, "l2", 1 / (C * total), sample_weight=weights)
         plan = Plan([problem], ["regression"], _attributes)
     else:
         target = Target.of(y, class_weight, weights)

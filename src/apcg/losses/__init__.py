@@ -11,8 +11,10 @@ from .interval import (
     Hinge,
     Huber,
     Loss,
+    Pinball,
     SmoothedHinge,
     Squared,
+    SquaredEpsilonInsensitive,
     SquaredHinge,
 )
 from .logistic import Logistic, StronglyConvex
@@ -32,8 +34,10 @@ __all__ = [
     "Multinomial",
     "OutputsLoss",
     "OwnLoss",
+    "Pinball",
     "SmoothedHinge",
     "Squared",
+    "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "StronglyConvex",
     "by_name",

@@ -111,6 +111,10 @@ class BaseLoss:
         """
         raise NotImplementedError
 
+    def separates(self, z: Vector, y: Any, s: Vector) -> bool:
+        """Whether the loss falls to its infimum, and never gets there, as z grows without end."""
+        return False
+
     # ---- the same loss ---------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:

@@ -139,6 +139,12 @@ class Multinomial(ClassLoss):
     gamma = 2.0
     kind = SOFTMAX
 
+    def separates(self, z: Matrix, y: Any, s: Vector) -> bool:
+        others = z.copy()
+        at = np.arange(len(z))
+        others[at, y] = -np.inf
+        return bool(np.all((z[at, y] > others.max(axis=1)) | (s == 0)))
+
 
 class MulticlassHinge(ClassLoss):
     """max_k (z_k + [k != y]) - z_y (Crammer and Singer), labels 0..K-1.

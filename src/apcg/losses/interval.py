@@ -290,3 +290,31 @@ class EpsilonInsensitive(Loss):
     @property
     def theta(self) -> tuple[float, ...]:
         return 0.0, self.epsilon, 0.0, *self.domain
+
+
+class SquaredEpsilonInsensitive(EpsilonInsensitive):
+    """max(0, |r| - epsilon)^2"""
+
+    name = "squared_epsilon_insensitive"
+    gamma = 0.5
+    domain = (-math.inf, math.inf)
+
+    @property
+    def theta(self) -> tuple[float, ...]:
+        return 0.0, self.epsilon, self.gamma, *self.domain
+
+
+class Pinball(Loss):
+    """q max(0, -r) + (1 - q) max(0, r): its best constant is the q-quantile of the labels."""
+
+    name = "pinball"
+    margin = False
+
+    def __init__(self, q: float = 0.5) -> None:
+        self.q = check.number(q, "q", low=0.0, high=1.0, open_low=True)
+        if self.q == 1.0:
+            raise ValueError("q must be in (0, 1), got 1: no loss has a minimum there.")
+
+    @property
+    def domain(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.q - 1.0, self.q

@@ -27,6 +27,9 @@ class Logistic(Loss):
     def theta(self) -> tuple[float, ...]:
         return (0.0,)
 
+    def separates(self, z: Vector, y: Any, s: Vector) -> bool:
+        return bool(np.all((y * z > 0) | (s == 0)))
+
     def nearest_conjugate_slope(self, x: Vector, m: Vector) -> Vector:
         """log((1 - x)/x); infinite at 0 and 1, where phi* has no subgradient."""
         with np.errstate(divide="ignore"):

@@ -14,7 +14,17 @@ from .._base.own import is_own, refuse_overrides
 from .base import BaseLoss, ScalarLoss
 from .check import loss_report, outputs_report, quick_loss_report
 from .classes import ClassLoss, MulticlassHinge, Multinomial
-from .interval import EpsilonInsensitive, Hinge, Huber, Loss, SmoothedHinge, Squared, SquaredHinge
+from .interval import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Loss,
+    Pinball,
+    SmoothedHinge,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from .logistic import Logistic, StronglyConvex
 from .own import OutputsLoss, OwnLoss, check_there
 from .per_output import Columns
@@ -78,6 +88,8 @@ for _known in (
     Squared,
     Huber,
     EpsilonInsensitive,
+    SquaredEpsilonInsensitive,
+    Pinball,
     Multinomial,
     MulticlassHinge,
 ):
@@ -99,6 +111,7 @@ ELSEWHERE = {
     "squared_loss": "squared",
     "least_squares": "squared",
     "svm": "hinge",
+    "quantile": "pinball",
     "modified_huber": "It is 4 times the smoothed hinge with gamma=2: take that, and alpha/4.",
 }
 

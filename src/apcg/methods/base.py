@@ -30,6 +30,7 @@ from ..certify.points import Certificate, Point, Report, Start
 from ..problems.erm import ERM
 
 __all__ = [
+    "QUADRATIC_OR_NONE",
     "QUADRATIC_PENALTY",
     "REFRESH",
     "SEPARABLE",
@@ -220,6 +221,14 @@ QUADRATIC_PENALTY = Need(
     lambda p: p.dual_form and p.g.is_quadratic,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
+QUADRATIC_OR_NONE = Need(
+    'penalty "l2" or none, without L1 and bounds',
+    lambda p: p.g.is_quadratic,
+    lambda p: f"penalty {p.penalty} is not of that kind",
+)
+
+
+IN_MEMORY = Need("X in memory", lambda p: p.samples.in_memory, lambda p: "this one comes in parts")
 
 
 def check_dual_start(problem: ERM, x: Vector) -> Vector:
@@ -248,5 +257,5 @@ def unmet(method: Method, problem: ERM) -> Need | None:
 
 def met(method: Method, problem: ERM) -> float:
     """How many needs come before that one, to compare methods by; infinite if all are met."""
-    need = unmet(method, problem)
-    return math.inf if need is None else needs_of(method).index(need)
+    failing = (k for k, need in enumerate(needs_of(method)) if not need.holds(problem))
+    return next(failing, math.inf)

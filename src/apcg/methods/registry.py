@@ -8,19 +8,24 @@ from typing import Any
 from .._base.validation import choice
 from ..problems.erm import ERM
 from .base import Method, Need, OwnRun, Run, met, unmet
-from .dual.method import DualSweeps
+from .dual.method import BlockAPCG, BlockSDCA, DualSweeps
+from .in_parts.method import InParts
+from .in_parts.sweeps import PartSweeps
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
 from .literature.accelerated_sdca import AcceleratedDualAscent
 from .literature.sag import StochasticAverageGradient
 from .literature.svrg import ProxSVRG
+from .newton.bounded import BoundedNewton
+from .newton.ids import NewtonIds
+from .newton.many_outputs import BlockNewton
 from .newton.newton import Newton
 from .paper.adaptive import AdaptiveMethod
 from .paper.afg import AFGMethod
 from .paper.apcg import Algorithm5
 from .paper.sdca import DualAscent
-from .plan.many_outputs import BlockAPCG, BlockAuto, BlockNewton, BlockSDCA
 from .plan.plan import Auto
+from .reductions.least_squares import LeastSquares
 from .reductions.orthogonal import Orthogonal
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
@@ -114,6 +119,8 @@ for _method in (
     DualAscent(),
     AFGMethod(),
     Newton(),
+    BoundedNewton(),
+    NewtonIds(),
     AdaptiveMethod(),
     DualSweeps(),
     Interior(),
@@ -121,17 +128,19 @@ for _method in (
     Smoothing(),
     Span(Auto()),
     Orthogonal(),
+    LeastSquares(),
     WorkingSet(),
     GroupSet(),
     StochasticAverageGradient(),
     ProxSVRG(),
     AcceleratedDualAscent(),
-    BlockAuto(),
     BlockAPCG(),
     BlockSDCA(),
     BlockNewton(),
     OutputsGroupSet(),
-    OneByOne(),
+    OneByOne(Auto()),
     ClassSet(),
+    InParts(),
+    PartSweeps(),
 ):
     register(_method)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.validation import Vector
+from .._base.validation import Mask, Vector
 from .._kernels.data.matrix import inner
 from .._kernels.losses.terms import Outer, Psi
 from .psi import Penalty, refuse_ignored
@@ -33,6 +33,8 @@ class Interval:
     upper: Vector
     #: how many outputs there are
     K: int = field(default=1, kw_only=True)
+    #: features without a penalty, whose bounds are a box that is there for the certificate only
+    boxed: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool), kw_only=True)
 
     separable = splits_exactly = True
 
@@ -66,7 +68,8 @@ class Interval:
         if K == self.K:
             return self
         parts = (p.reshape(-1) for p in self._parts)
-        return Interval(*(p if p.size == 1 or K == 1 else p[:, None] for p in parts), K=K)
+        each = (p if p.size == 1 or K == 1 else p[:, None] for p in parts)
+        return Interval(*each, K=K, boxed=self.boxed)
 
     @property
     def entries(self) -> Interval:
@@ -80,7 +83,24 @@ class Interval:
             return self
         own = (0.0, strength, -math.inf, math.inf)
         each = zip(self.over(1)._parts, own, strict=True)
-        return Interval(*(np.append(np.broadcast_to(p, d), e) for p, e in each)).over(self.K)
+        boxed = np.append(np.broadcast_to(self.boxed, d), False)
+        parts = (np.append(np.broadcast_to(p, d), e) for p, e in each)
+        return Interval(*parts, boxed=boxed).over(self.K)
+
+    def in_box(self, size: Vector) -> Interval:
+        """The same, with |w_j| <= size_j for the features that have no penalty and no bound."""
+        d = size.size
+        a, b, lower, upper = (np.array(np.broadcast_to(p, d)) for p in self.over(1)._parts)
+        none = (a == 0) & (b == 0)
+        boxed = none & (lower == -np.inf) & (upper == np.inf)
+        lower = np.where(none & (lower == -np.inf), np.minimum(-size, upper), lower)
+        upper = np.where(none & (upper == np.inf), np.maximum(size, lower), upper)
+        return Interval(a, b, lower, upper, boxed=boxed).over(self.K)
+
+    def without_penalty(self) -> Interval:
+        """Its bounds alone."""
+        none = np.zeros(1)
+        return Interval(none, none, self.lower, self.upper, K=self.K)
 
     @property
     def strong_convexity(self) -> float:
@@ -92,7 +112,17 @@ class Interval:
 
     @cached_property
     def is_quadratic(self) -> bool:
-        return self.is_unbounded and not self.a.any()
+        return not self.a.any() and (self.is_unbounded or self._bounds_are_box)
+
+    @property
+    def _bounds_are_box(self) -> bool:
+        bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
+        return bool(np.all(self.boxed | ~bounded.reshape(-1)))
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether no feature has a penalty or bounds, but for the box."""
+        return bool(self.boxed.all())
 
     @cached_property
     def is_unbounded(self) -> bool:

@@ -12,7 +12,7 @@ from .base import GROUPS, NAMES, Regulariser, shown
 from .groups import GroupNorms
 from .interval import Interval
 from .own import OwnRegulariser
-from .psi import ElasticNet, GroupLasso, Penalty
+from .psi import ElasticNet, GroupLasso, Penalty, Zero
 
 
 def of(penalty: Any, l1_ratio: float, positive: bool, d: int, K: int = 1) -> Regulariser:
@@ -24,10 +24,7 @@ def of(penalty: Any, l1_ratio: float, positive: bool, d: int, K: int = 1) -> Reg
     if not isinstance(positive, bool | np.bool_):
         raise TypeError(f"positive must be True or False, got {positive!r}.")
     if penalty is None or (isinstance(penalty, str) and penalty == "none"):
-        raise ValueError(
-            f"penalty={penalty!r} is not possible: without a penalty no duality gap is finite. For "
-            'next to none take penalty="l2" and alpha=1e-8, say.'
-        )
+        penalty = Zero()
     if isinstance(penalty, str | type):
         name = check.choice(penalty, "penalty", NAMES if K == 1 else (*NAMES, *GROUPS))
         if name in GROUPS:

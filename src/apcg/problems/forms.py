@@ -37,12 +37,14 @@ def check_solvable(problem: Any) -> None:
         )
     if g.strong_convexity > 0:
         return
-    if loss.gamma == 0 and not (loss.in_pieces and isinstance(g, Interval) and g.splits):
+    if loss.gamma == 0 and not (
+        loss.in_pieces and isinstance(g, Interval) and (g.splits or g.is_quadratic)
+    ):
         raise ValueError(
             f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly convex. That "
-            "is solved for losses made of lines (hinge, epsilon_insensitive) with an L1 part for "
-            "each feature, and no bounds or w >= 0 for all. Else take a smooth loss "
-            '("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
+            "is solved for losses made of lines (hinge, epsilon_insensitive, pinball) with an L1 "
+            "part for each feature or for none, and no bounds or w >= 0 for all. Else take a "
+            'smooth loss ("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
         )
     if g.leaves_free:
         raise ValueError(

@@ -47,11 +47,14 @@ class Objective:
     """P on the rows of X."""
 
     def __init__(
-        self, X: Matrix, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector
-    ) -> None:
+        self, X: Matrix, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector,
+        box: Vector | None = None,
+    ) -> None:  # fmt: skip
         self.X, self.n, self.size = X, *X.shape
         self.d = self.size - (X.constant != 0)
         self.y, self.weights, self.scale, self.loss, self.ridge = y, weights, scale, loss, ridge
+        #: how far features without a ridge may go, for the gap; None if all have one
+        self.box = box
         self._theta = np.array(loss.theta)
         self._spare: tuple[Vector, ...] | None = None
 
@@ -62,13 +65,14 @@ class Objective:
         X = problem.samples
         if problem.intercept:
             X, ridge = X.with_ones, np.append(ridge, 0.0)
-        return cls(X, problem.y, problem.weights, 1 / problem.n, problem.loss, ridge)
+        parts = problem.y, problem.weights, 1 / problem.n, problem.loss, ridge
+        return cls(X, *parts, problem.box)
 
     def sample(self, rows: Index, chance: Vector) -> Objective:
         """P on rows that were drawn with these chances: its expectation is P on all rows."""
         weights = (self.weights[rows] if self.weights.size > 1 else self.weights) / chance
         X, y = self.X.rows(rows), self.y[rows]
-        return Objective(X, y, weights, self.scale, self.loss, self.ridge)
+        return Objective(X, y, weights, self.scale, self.loss, self.ridge, self.box)
 
     @property
     def least_ridge(self) -> float:
@@ -92,9 +96,27 @@ class Objective:
         return self.ridge * at.w + self.X.adjoint(at.slope)
 
     def gap(self, gradient: Vector) -> float:
-        """sum_j gradient_j^2/(2 ridge_j), over the features: the duality gap at such a w."""
+        """sum_j gradient_j^2/(2 ridge_j), over the features: the duality gap at such a w.
+
+        A feature without a ridge counts box_j |gradient_j|: what it could gain in the box.
+        """
         part, ridge = gradient[: self.d], self.ridge[: self.d]
-        return 0.5 * float(np.dot(part, part / ridge))
+        if self.box is None:
+            return 0.5 * float(np.dot(part, part / ridge))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(ridge > 0, 0.5 * part * part / ridge, self.box * np.abs(part))
+        return float(each.sum())
+
+    def least_curvature(self, part: float) -> Vector:
+        """What H gets on its diagonal where there is no ridge: this part of a column's own.
+
+        An intercept's column is ones.
+        """
+        least = np.full(self.size, part)
+        if self.box is not None:
+            columns = self.scale * self.X.column_squares(np.broadcast_to(self.weights, self.n))
+            least = part * np.where(columns > 0, columns, 1.0)
+        return np.where(self.ridge > 0, self.ridge, least)
 
     # ---- points ---------------------------------------------------------------------------------
 

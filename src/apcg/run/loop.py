@@ -208,6 +208,7 @@ class _Loop:
         late = self.deadline is not None and time.perf_counter() > self.deadline
         for code, holds in (
             ("converged", reached),
+            ("no_minimum", check.endless),
             ("precision", check.exhausted),
             ("stuck", check.stuck),
             ("callback", asked),

@@ -84,15 +84,16 @@ def evaluate(str name, const double[::1] theta, const double[::1] z, const doubl
 
 # ---- a factor ---------------------------------------------------------------------------------------
 
-def scaled(double[:, ::1] H, double[::1] scale):
-    """scale = 1/sqrt(diagonal of H), and the upper triangle of H times that, by rows and columns."""
+def scaled(const double[:, ::1] H, double jitter, double[::1] scale, double[:, ::1] out):
+    """The upper triangle of H with rows and columns times scale = 1/sqrt(diagonal), plus jitter."""
     cdef Py_ssize_t i, j, size = H.shape[0]
     with nogil:
         for i in range(size):
             scale[i] = 1.0 / sqrt(H[i, i])
         for i in range(size):
             for j in range(i, size):
-                H[i, j] = H[i, j] * scale[i] * scale[j]
+                out[i, j] = H[i, j] * scale[i] * scale[j]
+            out[i, i] = out[i, i] + jitter
 
 
 def cholesky(double[:, ::1] A, double least):

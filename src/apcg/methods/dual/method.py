@@ -1,4 +1,4 @@
-"""The method "dual", and the run of it for any number of outputs."""
+"""Sweeps over dual coordinates, for any number of outputs: the methods "dual", "sdca", "apcg"."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._base.validation import number
 from ...certify.points import Start
 from ...problems.erm import ERM
-from ..base import ONE_OUTPUT, Need, Needs, Target, check_dual_start
+from ..base import (
+    MANY_OUTPUTS,
+    ONE_OUTPUT,
+    SMOOTH_LOSS,
+    Need,
+    Needs,
+    Target,
+    check_dual_start,
+)
 from .driver import DualRun
 from .setup_k import SetupK
 from .setup_one import SetupOne
@@ -26,6 +35,12 @@ KNOWN_LOSS = Need(
     "a loss of the interval family, or the logistic one",
     lambda p: p.loss.kernel in ("interval", "logistic"),
     lambda p: f"loss {p.loss.name!r} is neither",
+)
+
+DUAL_BLOCKS = Need(
+    'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
+    lambda p: p.loss.kind is not None and p.soft is not None,
+    lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
 
 
@@ -70,3 +85,50 @@ class DualSweeps:
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""
         return begin(problem, at, target, rng, self.without, self.tuning)
+
+
+@dataclass(frozen=True)
+class BlockDual:
+    """Sweeps over blocks of K outputs, plain and with momentum.
+
+    without  ideas to leave out: "momentum", "visits", "shrinking", "settling"
+    """
+
+    without: tuple[str, ...] = ()
+    tuning: TuningK = MANY
+    name: ClassVar[str] = "dual"
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
+        """Begin at x, or at what fits w, or at zero."""
+        return begin(problem, at, target, rng, self.without, self.tuning)
+
+
+@dataclass(frozen=True)
+class BlockSDCA:
+    """Exact maximisation over one block at a time, no momentum."""
+
+    tuning: TuningK = MANY
+    name: ClassVar[str] = "sdca"
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
+        """Begin at x, or at what fits w, or at zero."""
+        without = ("momentum", "visits", "shrinking")
+        return begin(problem, at, target, rng, without, self.tuning)
+
+
+@dataclass(frozen=True)
+class BlockAPCG:
+    """Algorithm 5 over blocks, with the mu of Theorem 2 all along, or that which is given."""
+
+    mu: float | None = None
+    tuning: TuningK = MANY
+    name: ClassVar[str] = "apcg"
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS, SMOOTH_LOSS)
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
+        """Begin at x, or at what fits w, or at zero."""
+        without = ("visits", "shrinking", "settling")
+        mu = problem.mu if self.mu is None else number(self.mu, "mu", low=0.0, high=1.0)
+        return begin(problem, at, target, rng, without, self.tuning, fixed_mu=mu)

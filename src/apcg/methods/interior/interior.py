@@ -9,8 +9,8 @@ has the optimality conditions, with 0 < a < s the dual variables, sigma the slac
 
     lambda n b w = X' g a      h - g z - c a - xi + sigma = 0      a sigma = mu      (s - a) xi = mu
 
-with c = 0. A smooth loss of the family has c = gamma/s. For the squared hinge, a has no upper bound
-and there is no xi.
+with c = 0. The pinball loss is a hinge of the residual plus a line: x = a - (1 - q) s. A smooth
+loss of the family has c = gamma/s. For the squared hinge, a has no upper bound and there is no xi.
 
 Newton's method on them is one Cholesky factor of lambda n diag(b) + X' diag(1/theta) X a step, with
 theta = sigma/a + xi/(s - a) + c: d x d, whatever n is. Mehrotra's predictor says how far mu can
@@ -33,10 +33,10 @@ from ..._base.validation import Matrix as Table
 from ..._kernels.interior import interior as kernel
 from ...certify.points import Certificate, Point, Start
 from ...data import views
-from ...losses import EpsilonInsensitive, Hinge, SmoothedHinge, SquaredHinge
+from ...losses import EpsilonInsensitive, Hinge, Pinball, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
 from ...problems.objective import Objective
-from ..base import ONE_OUTPUT, QUADRATIC_PENALTY, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Budget, Need, Needs, Report, Run, Target, Work
 from ..linalg import factor
 from ..linalg.factor import Factor
 
@@ -46,8 +46,8 @@ PIECEWISE_LINEAR = Need(
     lambda p: f"loss {p.loss.name!r} is neither",
 )
 IN_PIECES = Need(
-    'a loss of the hinge family, or "epsilon_insensitive"',
-    lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive),
+    'a loss of the hinge family, "epsilon_insensitive" or "pinball"',
+    lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive, Pinball),
     lambda p: f"loss {p.loss.name!r} is another one",
 )
 
@@ -83,7 +83,7 @@ class Interior:
 
     tuning: InteriorTuning = InteriorTuning()
     name: ClassVar[str] = "interior"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, QUADRATIC_OR_NONE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
@@ -124,7 +124,7 @@ class InteriorRun(Run):
             self._fixed = rows.X.adjoint(signed)
             rows = rows.sample(free, np.ones(free.size))
         self._rows, self._ridge = rows, problem.n * rows.ridge
-        self._least = np.where(self._ridge > 0, self._ridge, self._tuning.least_curvature)
+        self._least = problem.n * rows.least_curvature(self._tuning.least_curvature / problem.n)
         self._begin(*_pieces(problem, rows))
         self._cost, self._counted = 0.0, 0
 
@@ -134,6 +134,13 @@ class InteriorRun(Run):
         self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
         self._w, self._g = np.zeros(rows.size), g
         loss = rows.loss
+        #: of the pinball loss, x begins at this end of its domain
+        self._end = float(loss.domain[0]) if isinstance(loss, Pinball) else 0.0
+        self._line = 0.0, np.zeros(rows.size)
+        if self._end:
+            slope = rows.X.adjoint(self._end * self._s)
+            self._fixed = self._fixed + slope
+            self._line = self._end * float(np.dot(self._s, rows.y)), -slope
         #: whether a is below s, as it is for losses with a slope of at most 1
         self._bounded = math.isfinite(loss.domain[1])
         part = 0.5 if self._bounded else 2.0 / loss.gamma
@@ -177,7 +184,7 @@ class InteriorRun(Run):
         """w and x of all rows."""
         x, d = self._x.copy(), self._rows.d
         own = np.minimum(self._a, self._s) if self._bounded else self._a  # by a rounding
-        own = own[0] if len(own) == 1 else own[0] - own[1]
+        own = own[0] + self._end * self._s if len(own) == 1 else own[0] - own[1]
         if self._free is None:
             x = own
         else:
@@ -210,10 +217,10 @@ class InteriorRun(Run):
         return gap / value if value > 0 else math.inf
 
     def _value_and_gap(self) -> tuple[float, float]:
-        d, short = self._rows.d, self._short
         value = self._loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
-        off = 0.5 * float(np.dot(short[:d], short[:d] / self._ridge[:d]))
-        return value, self._products + off
+        value += self._line[0] + float(np.dot(self._line[1], self._w))
+        n = self._problem.n  # all here is times n
+        return value, self._products + n * self._rows.gap(self._short / n)
 
     def _enough(self) -> bool:
         value, gap = self._value_and_gap()
@@ -312,6 +319,8 @@ def _pieces(problem: ERM, rows: Objective) -> tuple[Table, Table]:
     """g and h of the pieces max(0, h - g z) of the loss."""
     if problem.loss.margin:
         return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))
-    epsilon = float(problem.loss.theta[1])
     one = np.ones(rows.n)
+    if isinstance(problem.loss, Pinball):
+        return one[None], np.ascontiguousarray(rows.y[None, :])
+    epsilon = float(problem.loss.theta[1])
     return np.stack([one, -one]), np.stack([rows.y - epsilon, -rows.y - epsilon])

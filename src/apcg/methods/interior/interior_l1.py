@@ -238,11 +238,14 @@ class InteriorL1Run(Run):
         """w, and 0 where v is small beside its rho; None if that brings P up to speak of."""
         v, rho = self._split(self._Y)[2], self._split(self._S)[2]
         most = float(np.abs(self.w).max(initial=0.0))
-        w = np.where((v * self._A > most * rho).any(axis=0), self.w, 0.0)
-        z = self._X.times(w) + self.b
+        some = np.where((v * self._A > most * rho).any(axis=0), self.w, 0.0)
         value = self._value(self.w, self._loss)
         room = self._tuning.enough * self._aim * abs(value)
-        return w if self._value(w, self._pieces.total(z)) <= value + room else None
+        for w in (np.zeros_like(some), some):
+            z = self._X.times(w) + self.b
+            if self._value(w, self._pieces.total(z)) <= value + room:
+                return w
+        return None
 
     def _value(self, w: Vector, loss: float) -> float:
         """n P(w)"""

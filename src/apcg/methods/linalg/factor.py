@@ -20,22 +20,21 @@ _ROUNDING = np.finfo(float).eps
 class Factor:
     """H = S (U'U) S with S diagonal and U'U of unit diagonal, plus as little as makes it positive.
 
-    H is the upper triangle of a matrix with a positive diagonal, and is destroyed. `jitter` is what
-    was added to the unit diagonal; 0 says that `solve` is exact up to rounding.
+    H is the upper triangle of a matrix with a positive diagonal. `jitter` is what was added to the
+    unit diagonal; 0 says that `solve` is exact up to rounding. U is in `room`, if that is given.
     """
 
-    def __init__(self, H: Matrix) -> None:
+    def __init__(self, H: Matrix, room: Matrix | None = None) -> None:
         self._scale = np.empty(len(H))
-        objective.scaled(H, self._scale)
+        self._U = np.empty_like(H) if room is None else room
         self.jitter = 0.0
         least = _ROUNDING * len(H)
         # an H that is not finite has no factor: then `solve` gives what is not finite either
         while math.isfinite(self.jitter) and not self._factor(H, least):
             self.jitter = max(100 * self.jitter, 10 * least)
-            np.fill_diagonal(H, 1 + self.jitter)
 
     def _factor(self, H: Matrix, least: float) -> bool:
-        self._U = H.copy()
+        objective.scaled(H, self.jitter, self._scale, self._U)
         if len(H) <= OWN:
             return bool(objective.cholesky(self._U, least))
         # the upper triangle by rows is the lower one by columns, as LAPACK reads it

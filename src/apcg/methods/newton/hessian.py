@@ -81,7 +81,8 @@ class NewtonTuning:
     patience: int = 3
     #: b is best when the slope in b is this part of the sum of its terms' sizes
     balance: float = 1e-9
-    #: an intercept may have no curvature, where every phi'' is zero: so much over gamma, at least
+    #: without a penalty there may be no curvature, where every phi'' is zero: so much over gamma,
+    #: at least, times a column's square
     least_curvature: float = 1e-12
     #: ns of a multiply-add of a Gram matrix: sparse, dense
     gram: tuple[float, float] = (0.85, 0.13)
@@ -104,8 +105,7 @@ class Hessian:
         self._rows, self._tuning = rows, tuning
         self._prices = _Prices(rows, tuning)
         # H of a free intercept may be zero; P itself has no such term
-        least = tuning.least_curvature / (rows.loss.gamma or 1.0)
-        self._ridge = np.where(rows.ridge > 0, rows.ridge, least)
+        self._ridge = rows.least_curvature(tuning.least_curvature / (rows.loss.gamma or 1.0))
         self._constant = isinstance(rows.loss, Squared)
         self._sample: tuple[Index, Vector] | None = None
         self._factor: Factor | None = None
@@ -135,6 +135,8 @@ class Hessian:
         """How many rows a sample has, and of how many it is drawn."""
         rows, tuning = self._rows, self._tuning
         n = rows.n if rows.weights.size == 1 else int(np.count_nonzero(rows.weights))
+        if not rows.X.in_memory:  # nor would a sample be
+            return float(n), n
         size = max(
             min(tuning.rows_per_feature * rows.size, tuning.most * n),
             tuning.share * n,

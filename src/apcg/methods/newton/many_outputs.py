@@ -18,17 +18,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
-from ...certify.points import Point
+from ...certify.points import Point, Start
 from ...data import views
 from ...losses.base import SOFTMAX
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
-from ..base import Budget, Report, Run, Work
+from ..base import (
+    MANY_OUTPUTS,
+    QUADRATIC_OR_NONE,
+    SMOOTH_LOSS,
+    Budget,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+    check_dual_start,
+)
 
 
 @dataclass(frozen=True)
@@ -62,12 +75,20 @@ class ManyOutputsNewtonTuning:
 
 
 TUNING = ManyOutputsNewtonTuning()
+#: A slope that can change P by less than this part of it is rounding.
+_ROUNDING = 1e-13
+
+KNOWN_LOSS = Need(
+    "a loss whose second derivatives it knows",
+    lambda p: p.loss.kind is not None,
+    lambda p: f"loss {p.loss.name!r} is your own",
+)
 
 
 def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
     known = problem.loss.kind is not None and problem.loss.gamma > 0
-    if not (known and problem.g.is_quadratic and problem.dual_form):
+    if not (known and problem.g.is_quadratic):
         return False
     unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
@@ -94,6 +115,25 @@ def sweep_cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     """Nanoseconds of a pass of the dual, without momentum."""
     numbers = 2 * tuning.number * problem.samples.nnz * problem.K
     return numbers + tuning.row * problem.n_samples + tuning.sweep
+
+
+@dataclass(frozen=True)
+class BlockNewton:
+    """Newton's method on the primal of a problem with K outputs."""
+
+    name: ClassVar[str] = "newton"
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_OR_NONE, KNOWN_LOSS)
+    side: ClassVar[str] = "primal"
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
+        """Begin at w, or at what fits x, or at zero."""
+        p = problem
+        if at.x is not None:
+            check_dual_start(p, at.x)
+        w = np.zeros((p.d, p.K)) if at.w is None else at.w
+        if at.w is None and at.x is not None:
+            w = p.omega(at.x)
+        return NewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
 
 
 class NewtonRun(Run):
@@ -155,6 +195,8 @@ class NewtonRun(Run):
         # where H is nearly singular, 1 is far too long
         size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
         step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
+        if -slope <= _ROUNDING * abs(self._value):  # P cannot tell: the gradient has to
+            return self._follow(gradient, step * against)
         shortest, value = 1e-10 * step, math.inf
         while step > shortest:  # not if it is zero, or not a number
             W = self._W - step * against
@@ -165,6 +207,18 @@ class NewtonRun(Run):
         if not value < self._value:
             return False
         self._W, self._z, self._value = W, self._times(W), value
+        return True
+
+    def _follow(self, gradient: Matrix, against: Matrix) -> bool:
+        """A step that is kept if it makes the gradient smaller by half."""
+        p = self.problem
+        W = self._W - against
+        z = self._times(W)
+        x = p.signed(p.loss.duals(z, p.y, p.weights))
+        after = -self._adjoint(x) / p.n + self._ridge * W
+        if not np.linalg.norm(after) <= 0.5 * np.linalg.norm(gradient):
+            return False
+        self._W, self._z, self._value = W, z, self._primal(W, z)
         return True
 
     def _bend(self, x: Matrix) -> tuple[Matrix, Matrix | None]:
@@ -233,9 +287,9 @@ class NewtonRun(Run):
 
     def point(self) -> Point:
         """The present answer."""
-        if self.problem.intercept:
-            return Point(w=self._W[:-1].copy(), b=self._W[-1].copy(), z=self._z)
-        return Point(w=self._W, z=self._z)
+        own, b = (self._W[:-1], self._W[-1].copy()) if self.problem.intercept else (self._W, 0.0)
+        w = self.problem.g.clip(own)
+        return Point(w=w.copy(), b=b, z=self._z if np.array_equal(w, own) else None)
 
     @property
     def report(self) -> Report:

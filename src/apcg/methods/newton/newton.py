@@ -34,7 +34,7 @@ from ...problems.objective import At, Objective
 from ..base import (
     COMPILED_LOSS,
     ONE_OUTPUT,
-    QUADRATIC_PENALTY,
+    QUADRATIC_OR_NONE,
     SMOOTH_LOSS,
     Budget,
     Needs,
@@ -54,7 +54,7 @@ class Newton:
 
     tuning: NewtonTuning = NewtonTuning()
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, QUADRATIC_PENALTY)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, QUADRATIC_OR_NONE)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
@@ -73,17 +73,19 @@ class NewtonRun(Run):
         rng: np.random.Generator,
         tuning: NewtonTuning,
         hessian: Hessian | None = None,
+        rows: Objective | None = None,
     ) -> None:
         self._tuning, self._start, self._rng = tuning, at, rng
         self._aim = target.tol
-        self._rows = Objective.of(problem)
-        self._free = problem.intercept
+        self._rows = rows or Objective.of(problem)
+        self._free, self._g = problem.intercept, problem.g
         self._hessian = hessian or Hessian(self._rows, tuning)
         self._now: At | None = None
         self._gradient = np.empty(0)
         self._solved: Vector | None = None  # w by one factor, not yet looked at
         self._moved, self._idle, self._weak = False, 0, False
         self._own, self._counted, self._steps = 0.0, 0, 0
+        self._first = 0.0  # the largest P there was
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -118,12 +120,15 @@ class NewtonRun(Run):
         """The iterate; with its predictions, unless the look is expected to be the last."""
         d = self._rows.d
         if self._solved is not None:
-            return Point(w=self._solved[:d].copy(), b=self._intercept(self._solved))
+            best = self._g.clip(self._solved[:d].copy())
+            return Point(w=best, b=self._intercept(self._solved))
         if self._now is None:
             w, b = self._start.w, self._start.b
             return Point(w=np.zeros(d) if w is None else w.copy(), b=b or 0.0)
-        w, z = self._at.w, None if self.passes() else self._at.z.copy()
-        return Point(w=w[:d].copy(), b=self._intercept(w), z=z)
+        inside = self._g.clip(self._at.w[:d])
+        same = np.array_equal(inside, self._at.w[:d])
+        z = self._at.z.copy() if same and not self.passes() else None
+        return Point(w=inside.copy(), b=self._intercept(self._at.w), z=z)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: if it should have, compute anew and aim lower."""
@@ -155,6 +160,8 @@ class NewtonRun(Run):
 
     def passes(self) -> bool:
         """Whether the gap is predicted to pass."""
+        if self._rows.box is not None and self._at.value <= self._aim * self._first:
+            return True  # next to nothing is left of P: there may be no minimum
         return self._gap() <= self._aim * abs(self._at.value)
 
     def _intercept(self, w: Vector) -> float:
@@ -292,6 +299,7 @@ class NewtonRun(Run):
 
     def _arrive(self, at: At) -> None:
         self._now, self._gradient = at, self._rows.gradient(at)
+        self._first = max(self._first, at.value)
         self._own += 0.5
 
     def _gap(self) -> float:

@@ -3,8 +3,8 @@
     P(W) = sum_k P_k(W_k)
 
 That is so if the loss is a sum over outputs and the penalty a sum over the entries of W: the lasso
-with y of K columns. The outputs take turns. Each is solved by `auto` for one output, and the sum of
-their certificates is that of the whole.
+with y of K columns. The outputs take turns. Each is solved by the inner method, which is `auto` for
+one output, and the sum of their certificates is that of the whole.
 """
 
 from __future__ import annotations
@@ -19,45 +19,47 @@ from ...certify.points import Certificate, Point, Start
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ...problems.side_by_side import apart
-from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work, unmet
-from ..plan.plan import Auto
-
-
-def _falls_apart(problem: ERM) -> bool:
-    if not isinstance(problem.loss, Columns):
-        return False
-    return problem.separable and unmet(Auto(), apart(problem)[0]) is None
-
-
-APART = Need(
-    "a loss that is a sum over outputs and a penalty that is one over entries of W",
-    _falls_apart,
-    lambda p: f"loss {p.loss.name!r} or penalty {p.penalty} is not of that kind",
-)
+from ..base import MANY_OUTPUTS, Budget, Method, Need, Needs, Report, Run, Target, Work, unmet
 
 
 @dataclass(frozen=True)
 class OneByOne:
-    """The method "one_by_one"."""
+    """The method "one_by_one": `inner` solves the problem of each output."""
 
+    inner: Method
     name: ClassVar[str] = "one_by_one"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, APART)
+
+    @property
+    def needs(self) -> Needs:
+        """A sum over outputs, each of which the inner method can solve."""
+        sums = Need(
+            "a loss that is a sum over outputs and a penalty that is one over entries of W",
+            self._falls_apart,
+            lambda p: f"loss {p.loss.name!r} or penalty {p.penalty} is not of that kind",
+        )
+        return (MANY_OUTPUTS, sums)
+
+    def _falls_apart(self, problem: ERM) -> bool:
+        sums = isinstance(problem.loss, Columns) and problem.separable
+        return sums and unmet(self.inner, apart(problem)[0]) is None
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
     ) -> OneByOneRun:
         """Begin with the columns of x, w and b, or at zero."""
-        return OneByOneRun(problem, at, target, rng)
+        return OneByOneRun(problem, at, target, rng, self.inner)
 
 
 class OneByOneRun(Run):
     """The runs of all outputs."""
 
-    def __init__(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> None:
+    def __init__(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator, inner: Method
+    ) -> None:
         self.problem, self.parts, self.tol = problem, apart(problem), target.tol
         self.starts = [_column(at, k) for k in range(problem.K)]
         self.runs: list[Run] = [
-            Auto().start(part, start, target, rng)
+            inner.start(part, start, target, rng)
             for part, start in zip(self.parts, self.starts, strict=True)
         ]
         self.found: list[Certificate | None] = [None] * problem.K

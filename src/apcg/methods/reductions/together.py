@@ -24,12 +24,11 @@ from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ...problems.side_by_side import side_by_side
 from ..base import Budget, Target
-from ..dual.method import DualSweeps, begin
+from ..dual.method import DUAL_BLOCKS, DualSweeps, begin
 from ..dual.setup_k import SetupK
 from ..dual.tuning import MANY
 from ..newton.hessian import Hessian
 from ..newton.newton import Newton
-from ..plan.many_outputs import DUAL_BLOCKS
 from ..plan.plan import Auto
 
 #: What is asked of the sum of the gaps, in units of what is asked of each.

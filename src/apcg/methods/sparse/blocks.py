@@ -1,7 +1,8 @@
-"""Some columns of X, or all, as a round multiplies with them."""
+"""Some columns of X, or all, as a round multiplies with them; and where they are from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...problems.erm import ERM
 
 
 class Block(Protocol):
-    """Columns X_W of X."""
+    """ColumnSource X_W of X."""
 
     #: what a Gram matrix of it costs, in passes over X
     cost: float
@@ -27,8 +28,43 @@ class Block(Protocol):
         """X_W step"""
 
 
+class ColumnSource:
+    """Where the sets of columns of a run are from."""
+
+    def __init__(self, make: Callable[[Index], Any], *, dear: bool = False) -> None:
+        """`dear` if the Gram matrix of a set is one of sparse columns."""
+        self.make, self.dear = make, dear
+
+    def begin(self) -> None:
+        """With another alpha."""
+
+    def count(self, last: bool) -> bool:
+        """A matrix is made, of the last stage or not: whether it is the first one in float64."""
+        return False
+
+    def refine(self) -> bool:
+        """Nothing moves any more: whether matrices were float32; the next are float64."""
+        return False
+
+
+def dense_columns(problem: ERM) -> ColumnSource:
+    """Dense copies."""
+    return ColumnSource(lambda W: Copied(problem, W))
+
+
+def stored_columns(problem: ERM) -> ColumnSource:
+    """As sparse data is stored."""
+    return ColumnSource(lambda W: Picked(problem, W), dear=True)
+
+
+def sliced_columns(problem: ERM) -> ColumnSource:
+    """Slices of sparse data."""
+    columns = problem.samples.view(views.whole).tocsc()
+    return ColumnSource(lambda W: Sliced(columns, W))
+
+
 class Growing:
-    """Columns W of X whose Gram matrix can be kept, and grows with them."""
+    """ColumnSource W of X whose Gram matrix can be kept, and grows with them."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
         self._problem, self.W = problem, W
@@ -139,7 +175,7 @@ class Copied(Growing):
 
 
 class Picked(Growing):
-    """Columns W of sparse data, as they are stored by columns and by rows, in float64."""
+    """ColumnSource W of sparse data, as they are stored by columns and by rows, in float64."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
         super().__init__(problem, W)
@@ -171,7 +207,7 @@ class Picked(Growing):
 
 
 class Sliced:
-    """Columns of sparse data, as a sparse matrix."""
+    """ColumnSource of sparse data, as a sparse matrix."""
 
     def __init__(self, columns: Any, W: Index) -> None:
         self._X = columns[:, W].astype(np.float64)

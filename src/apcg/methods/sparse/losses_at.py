@@ -1,13 +1,18 @@
-"""The losses at predictions z: their sum, slopes and curvatures; the best intercept."""
+"""The losses at predictions z: their sum, slopes and curvatures; the best intercept.
+
+They also know the shapes: predictions and dual points are vectors, with the outputs of a row one
+after the other, and w may be in the order of groups.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..._base.validation import Vector
+from ..._base.validation import Index, Vector
 from ..._kernels.data.matrix import inner
 from ..._kernels.newton import objective
 from ...problems.erm import ERM
@@ -28,10 +33,13 @@ class Seen:
 
 
 class Losses:
-    """(1/n) sum_i s_i phi_i(z_i)"""
+    """(1/n) sum_i s_i phi_i(z_i); entry j of w is of feature members[j], if that is given."""
 
-    def __init__(self, problem: ERM) -> None:
-        self.problem, self.loss = problem, problem.loss
+    def __init__(self, problem: ERM, members: Index | None = None) -> None:
+        self.problem, self.loss, self.K = problem, problem.loss, problem.K
+        self.members = members
+        #: how many outputs a column of X has
+        self.outputs = problem.K
         self.y, self.weights = problem.y, problem.weights
         if problem.K > 1:  # a sum over outputs; those of a row follow one another
             self.loss, self.y = problem.loss.loss, problem.y.reshape(-1)
@@ -57,8 +65,82 @@ class Losses:
         )  # fmt: skip
         return Seen(at, value, slope, bend), first, second
 
-    def settle(self, seen: Seen) -> tuple[Seen, float]:
+    # ---- shapes ---------------------------------------------------------------------------------
+
+    def start(self, w: Any, b: Any) -> tuple[Any, Any]:
+        """w and b of a run from those of a problem, or zeros."""
+        p, K = self.problem, self.K
+        if w is None:
+            w = np.zeros(p.d) if K == 1 else np.zeros((p.d, K))
+        else:
+            w = w.copy() if self.members is None else w[self.members]
+        if K == 1:
+            return w, float(b or 0.0)
+        return w, np.zeros(K) if b is None else np.array(b, float)
+
+    def rows(self, flat: Vector) -> Any:
+        """A number for each row, or K of them."""
+        return flat if self.K == 1 else flat.reshape(-1, self.K)
+
+    def own(self, w: Any) -> Any:
+        """A copy of w by feature."""
+        if self.members is None:
+            return w.copy()
+        made = np.empty_like(w)
+        made[self.members] = w
+        return made
+
+    def _ordered(self, v: Any) -> Any:
+        return v if self.members is None else v[self.members]
+
+    def predict(self, w: Any, b: Any) -> Vector:
+        """X w + b"""
+        w = w if self.members is None else self.own(w)
+        return np.asarray(self.problem.samples.times(w) + b).reshape(-1)
+
+    def spread(self, b: Any) -> Vector:
+        """The predictions of w = 0."""
+        return np.tile(np.atleast_1d(np.asarray(b, float)), self.problem.n_samples)
+
+    def shifted(self, z: Any, b: Any) -> Vector:
+        """Predictions z, a number or K of them for each row, with b added."""
+        return np.asarray(z + b).reshape(-1)
+
+    def descent(self, slope: Vector) -> Any:
+        """Minus the gradient by w of losses with these slopes."""
+        return self._ordered(-self.problem.samples.adjoint(self.rows(slope)))
+
+    def v_of(self, x: Vector, s: float) -> tuple[Any, Any]:
+        """v of the dual point x, and with it minus the gradient where x is s times that of w."""
+        v = self.problem.v_of(self.rows(x))
+        return v, self._ordered(v * (self.problem.alpha / s))
+
+    # ---- curvatures -----------------------------------------------------------------------------
+
+    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> Vector:
+        """The curvatures of a model: not below a part of the most there is, nor `steeper`."""
+        if self.constant:
+            return seen.bend
+        bend = np.maximum(seen.bend, floor * self.most_bend * self.problem.weights)
+        return np.asarray(bend if steeper is None else np.maximum(bend, steeper))
+
+    @staticmethod
+    def secant(seen: Seen, new: Seen, way: Vector) -> Vector | None:
+        """The curvature of each row on average along a step that went too far.
+
+        A loss with a kink in its slope, or a tail, has more of it further on.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            along = (new.slope - seen.slope) / way
+        return np.where(np.isfinite(along), along, 0.0)
+
+    # ---- the best intercept ---------------------------------------------------------------------
+
+    def settle(self, seen: Seen) -> tuple[Seen, Any]:
         """The same w with the intercept that is best, and how much it changed."""
+        if self.K > 1:  # squares: the first step is the last
+            off = self.rows(seen.slope).sum(axis=0) / self.rows(seen.bend).sum(axis=0)
+            return self.at(seen.z - self.spread(off)), -off
         ones, moved = np.ones(seen.z.size), 0.0
         rounding = 2.0**-52 * float(np.abs(seen.z).max(initial=0.0))
         for _ in range(_TRIALS):

@@ -26,7 +26,7 @@ class ScaledPenalty:
     @classmethod
     def of(cls, problem: ERM) -> ScaledPenalty:
         """That of a problem."""
-        g, alpha = problem.interval, problem.alpha
+        g, alpha = problem.interval.entries, problem.alpha
         return cls(alpha * g.a, alpha * g.b, g.lower, g.upper)
 
     @property
@@ -62,9 +62,9 @@ class ScaledPenalty:
         """The same with theta a in the place of a."""
         return self if theta == 1 else ScaledPenalty(theta * self.a, self.b, self.lower, self.upper)
 
-    def start(self, d: int) -> Vector:
-        """The point nearest to 0."""
-        return np.clip(np.zeros(d), self.lower, self.upper)
+    def start(self, w: Vector) -> Vector:
+        """The point nearest to w."""
+        return np.clip(w, self.lower, self.upper)
 
     def value(self, w: Vector) -> float:
         """sum_j a_j |w_j| + (b_j/2) w_j^2"""

@@ -11,11 +11,11 @@ from ....certify.points import Start
 from ....data.columns import Packed
 from ....problems.erm import ERM
 from ...base import Target
+from ..dense.chosen_columns import WideRun
 from ..penalty import ScaledPenalty
 from ..run import SparseRun
 from ..tuning import SetTuning
 from .first_sweeps import FreshRun
-from .sparse_gram import PickedRun
 from .support_cg import ColumnModel
 from .support_rows import Faces
 
@@ -34,7 +34,7 @@ class ColumnsRun(FreshRun):
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """The squared loss with a small support goes on by Gram matrices of sets."""
         if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
-            return PickedRun.after(self, problem, target)
+            return WideRun.after(self, problem, target)
         self._faces.begin()
         return super().turn(problem, target)
 
@@ -45,20 +45,20 @@ class ColumnsRun(FreshRun):
             self._packed.add(S, self.w[S], z)
         return z
 
-    def descend(self) -> None:
+    def descend(self, near: Vector | None = None) -> None:
         """The slopes of the columns kept."""
-        if self.slope.size == 0:
-            self.slope = np.zeros(self.problem.d)
-        self._pair = None
+        self.now(pair=None)
         if not self.w.any():  # at the start: a path may never need the columns
             super().descend()
             return
-        self._packed.products(-self.at.slope, self.slope, self.kept)
+        slope = self.slope.copy() if self.slope.size else np.zeros(self.problem.d)
+        self._packed.products(-self.at.slope, slope, self.kept)
+        self.now(slope=slope)
         d = self.problem.d
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
 
     def _descend_exactly(self) -> None:
-        p, x, s, penalty = self.problem, self.losses.dual_of(self.at.slope), 1.0, self.penalty
+        x, s, penalty = self.losses.dual_of(self.at.slope), 1.0, self.penalty
         if penalty.bounded or penalty.a.min() == 0:
             self.kept = None
             self.descend()
@@ -68,13 +68,14 @@ class ColumnsRun(FreshRun):
             on = penalty if self.kept is None else penalty.on(self.kept)
             s = 1 / max(1.0, on.most(near) * (1 + self.slack))
             x *= s
-        v = p.v_of(x)
-        self.kept, self.slope, self._pair = None, v * (p.alpha / s), (x, v)
+        v, slope = self.losses.v_of(x, s)
+        self.kept = None
+        self.now(slope=slope, pair=(x, v))
         self.cost += 0.5
 
     def _anew(self) -> None:
         super()._anew()
-        self.slope = -self._samples.adjoint(self.at.slope)
+        self.now(slope=self.losses.descent(self.at.slope))
 
     def widen(self) -> None:
         super().widen()
@@ -115,10 +116,8 @@ class ColumnsRun(FreshRun):
             worst = model.sweep()
         if self.theta == 1 and worst > needed:
             size, cut = self._face(W, model, p.weights, p.n * penalty.b, worst, needed)
-            stable = size == self._size and cut <= tuning.stable[0] * size
-            self._size = size
-            most = min(2 * self._most, tuning.most_gradients[0])
-            self._most = most if stable else tuning.gradients[0]
+            stable = size == self.pace.size and cut <= tuning.stable[0] * size
+            self.pace.steer(size, stable, tuning.most_gradients[0], tuning.gradients[0])
         self.cost += model.spent / (2 * max(self._samples.nnz, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             way = (before - model.r) / fixed.root
@@ -130,7 +129,7 @@ class ColumnsRun(FreshRun):
         self, W: Index, model: ColumnModel, bend: Vector, b: Vector, worst: float, needed: float
     ) -> tuple[int, int]:
         """Conjugate gradients on the support, in the way that is predicted to be the fastest."""
-        tuning, faces, most, share = self.tuning, self._faces, self._most, self.tuning.residual
+        tuning, faces, most, share = self.tuning, self._faces, self.pace.most, self.tuning.residual
         digits = math.log(max(worst / needed, 1.0)) if needed > 0 else math.inf
         ridged = self.penalty.ridged  # then the gap is of second order, and half of them will do
         digits *= 0.5 if ridged else 1.0
@@ -165,7 +164,7 @@ class ColumnsRun(FreshRun):
         exact, n = self.losses.constant and not self.penalty.ridged, self.problem.n
         share = self._tol * self.tuning.enough_columns[not exact]
         least, size = n * share * abs(value), float(np.abs(v).sum())
-        fine = n * self.penalty.least * math.sqrt(share)
+        fine: float = n * self.penalty.least * math.sqrt(share)
         return min(fine, least / size) if size > 0 else fine
 
     def _go(self, W: Index, v: Vector, way: Vector, mean: Vector) -> bool:
@@ -190,7 +189,7 @@ class ColumnsRun(FreshRun):
             squares = _centred(squares, mean)
         v = self.w[W]
         with np.errstate(divide="ignore"):
-            far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
+            far = (self.pace.trust if self.problem.loss.margin else np.inf) / packed.most[W]
         on = penalty.on(W)
         on = ScaledPenalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
         with np.errstate(divide="ignore", invalid="ignore"):

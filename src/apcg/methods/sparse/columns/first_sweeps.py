@@ -15,6 +15,7 @@ They are all that the gap depends on while tol is large.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,43 +32,53 @@ from .packed import PackedRun
 _NOBODY = np.empty(0, np.int64)
 
 
-class FreshRun(PackedRun):
-    """Rounds that are such sweeps, and the rounds of the subclass.
+@dataclass(eq=False)
+class FirstSweeps:
+    """How such sweeps get on.
 
-    _swept   whether there are any: from w = 0, with a loss that is no square
-    _rough   whether the slopes are those that a sweep met, each at another point
-    _mended  the gap before the last round, if that was one of sweeps over few columns
+    on      whether there are any: from w = 0, with a loss that is no square
+    rough   whether the slopes are those that a sweep met, each at another point
+    mended  the gap before the last round, if that was one of sweeps over few columns
+    rng     for the order of few columns
     """
+
+    on: bool
+    rng: np.random.Generator
+    rough: bool = False
+    mended: float = math.inf
+
+
+class FreshRun(PackedRun):
+    """Rounds that are such sweeps, and the rounds of the subclass."""
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self._swept = not self.losses.constant and at.w is None
-        self._rough, self._mended = False, math.inf
-        self._rng = np.random.default_rng(0)
+        on = not self.losses.constant and at.w is None
+        self.first = FirstSweeps(on, np.random.default_rng(0))
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """Without sweeps: it is nearly right."""
-        if self._rough:
+        if self.first.rough:
             self.descend()
-        self._swept = self._rough = False
+        self.first.on = self.first.rough = False
         return super().turn(problem, target)
 
     def gap(self) -> tuple[float, float]:
         """Not known in a stage, nor before the slopes are those of one point."""
-        if self._rough or (self._swept and self.theta > 1):
+        if self.first.rough or (self.first.on and self.theta > 1):
             return math.inf, self.at.value + self.penalty.times(self.theta).value(self.w)
         return super().gap()
 
     def round(self, gap: float, value: float) -> bool:
-        if self._swept and (self._rough or self.theta > 1):
+        if self.first.on and (self.first.rough or self.theta > 1):
             self._stage(value)
             return True
-        W = self._few(gap, value) if self._swept else _NOBODY
+        W = self._few(gap, value) if self.first.on else _NOBODY
         if W.size == 0:
-            self._mended = math.inf
+            self.first.mended = math.inf
             return super().round(gap, value)
-        worst, self._mended = self._worst(W), gap
-        self._idle = max(self._idle - 1, 0)  # `patience` is for rounds that cost more
+        worst, self.first.mended = self._worst(W), gap
+        self._progress = self._progress.spared()  # `patience` is for rounds that cost more
         self._mend(W, self._much(value))
         self._shrink(worst)
         self.descend()
@@ -78,7 +89,7 @@ class FreshRun(PackedRun):
         penalty, tuning = self.penalty.times(self.theta), self.tuning
         if self.theta > 1:
             self._meet(self._near(tuning.near * penalty.a), penalty)
-            self._rough, self.theta = True, self.fallen(self.theta)
+            self.first.rough, self.theta = True, self.fallen(self.theta)
             return
         W, much = np.arange(self.w.size), self._much(value)
         for _ in range(tuning.fresh_sweeps):
@@ -88,7 +99,7 @@ class FreshRun(PackedRun):
             W = W[self.w[W] != 0]
         else:
             self._mend(W, much)
-        self._rough = False
+        self.first.rough = False
         self.descend()
 
     # ---- few columns ----------------------------------------------------------------------------
@@ -96,11 +107,11 @@ class FreshRun(PackedRun):
     def _much(self, value: float) -> Vector:
         """A violation that is worth a step of its own, for each column or for all."""
         needed = self._needed(value, self.w) / self.problem.n
-        return np.maximum(self.tuning.fresh_much * self.penalty.a, needed)
+        return np.asarray(np.maximum(self.tuning.fresh_much * self.penalty.a, needed))
 
     def _few(self, gap: float, value: float) -> Index:
         """The columns that violate by much; none if they are many, or if it did not help before."""
-        if gap > self.tuning.fresh_pays * self._mended:
+        if gap > self.tuning.fresh_pays * self.first.mended:
             return _NOBODY
         W = np.flatnonzero(self.penalty.violations(self.w, self.slope) > self._much(value))
         most = self.tuning.fresh_share * self._entries(np.flatnonzero(self.w))
@@ -124,16 +135,17 @@ class FreshRun(PackedRun):
         takes a Newton step long to move it.)
         """
         for _ in range(self.tuning.fresh_mends):
-            W = self._rng.permutation(W)
+            W = self.first.rng.permutation(W)
             met = self._meet(W, self.penalty)
             W = W[met > np.broadcast_to(much, self.w.shape)[W]]
 
     def _meet(self, W: Index, penalty: ScaledPenalty) -> Vector:
         """A step on each of these columns: by how much each violated, where it moved."""
-        packed, n = self._packed, self.problem.n_samples
+        packed, n, slope = self._packed, self.problem.n_samples, self.slope.copy()
+        self.now(slope=slope)  # which the kernel changes
         on, v, met, rows = penalty.on(W), self.w[W], np.zeros(W.size), np.empty((n, 2))
         with np.errstate(divide="ignore"):
-            far = (self._trust if self.problem.loss.margin else np.inf) / packed.most[W]
+            far = (self.pace.trust if self.problem.loss.margin else np.inf) / packed.most[W]
         at = 0
         while at < W.size:
             bend = self.bend()
@@ -141,7 +153,7 @@ class FreshRun(PackedRun):
             total = float(bend.sum()) if self.problem.intercept else 0.0
             end, shift = first_sweeps.steps(
                 packed.entries, packed.double, packed.start, W, packed.squares, far, *on.parts,
-                total, 0.0, self.tuning.fresh_move * n, at, v, met, self.slope, rows,
+                total, 0.0, self.tuning.fresh_move * n, at, v, met, slope, rows,
             )  # fmt: skip
             if met[at:end].any():
                 self._steer_trust(self.move(W[at:end], v[at:end], rows[:, 1] + shift, shift))

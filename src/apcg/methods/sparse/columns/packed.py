@@ -9,6 +9,7 @@ Most columns are far from moving, and their slopes are not taken until the last 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,24 @@ from ..run import SparseRun
 from ..tuning import SetTuning
 
 
+@dataclass(eq=False)
+class Pace:
+    """How far a round goes.
+
+    most   of conjugate gradients there are at most so many
+    trust  no margin changes by more in a step
+    size   that of the support in the last round
+    """
+
+    most: int
+    trust: float
+    size: int = 0
+
+    def steer(self, size: int, stable: bool, most: int, first: int) -> None:
+        """Twice as many conjugate gradients while the support is stable, up to `most`."""
+        self.size, self.most = size, min(2 * self.most, most) if stable else first
+
+
 class PackedRun(SparseRun):
     """A round: a model on what may move, sweeps, conjugate gradients, a step.
 
@@ -32,20 +51,17 @@ class PackedRun(SparseRun):
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self._samples: Any = problem.samples
         #: whether the columns are float32
         self.narrow = target.tol >= tuning.narrow
         self._failed = 0
         self.kept: Index | None = None
-        #: the most conjugate gradients of a round, and the size of the support of the last one
-        self._most, self._size = tuning.gradients[not self.losses.constant], 0
-        self._trust = tuning.trust  # no margin changes by more in a step
+        self.pace = Pace(tuning.gradients[not self.losses.constant], tuning.trust)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """With the slopes of columns that may enter by the strong rule only."""
         before = self.by_column.a
         super().turn(problem, target)
-        self._most = self.tuning.gradients[not self.losses.constant]
+        self.pace.most = self.tuning.gradients[not self.losses.constant]
         self.kept = None
         if not self.by_column.bounded:
             self.kept = self._near(np.maximum(2 * self.by_column.a - before, 0.0))
@@ -54,7 +70,12 @@ class PackedRun(SparseRun):
     @property
     def by_column(self) -> ScaledPenalty:
         """The penalty of an entry of w, for each column."""
-        return self.penalty
+        mine: ScaledPenalty = self.penalty
+        return mine
+
+    @property
+    def _samples(self) -> Any:
+        return self.problem.samples
 
     @property
     def _packed(self) -> Packed:
@@ -76,10 +97,10 @@ class PackedRun(SparseRun):
 
     def gap(self) -> tuple[float, float]:
         gap, value = self._gap_at(self.theta)
-        if self.theta == 1 and self._pair is None and gap <= self._tol * abs(value):
+        if self.theta == 1 and self.state.pair is None and gap <= self._tol * abs(value):
             self._descend_exactly()
             gap, value = self._gap_at(self.theta)
-            if self._paired and gap > self._tol * abs(value):  # float32 said that it would do
+            if self._look.paired and gap > self._tol * abs(value):  # float32 said that it would do
                 self._failed += 1
                 self._anew()
                 gap, value = self._gap_at(self.theta)
@@ -91,7 +112,7 @@ class PackedRun(SparseRun):
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: everything anew in float64, maybe the columns too."""
-        if self.seen_at is not None:
+        if self.begun:
             self._failed += self.theta == 1
             self._anew()
 
@@ -166,13 +187,12 @@ class PackedRun(SparseRun):
         """How long conjugate gradients are, and how far a step may go, after this one."""
         tuning = self.tuning
         if self.theta == 1:
-            stable = taken == 1 and abs(size - self._size) <= tuning.stable[1] * size
-            self._size = size
-            most = min(2 * self._most, tuning.most_gradients[1])
-            self._most = most if stable else tuning.gradients[1]
+            stable = taken == 1 and abs(size - self.pace.size) <= tuning.stable[1] * size
+            self.pace.steer(size, stable, tuning.most_gradients[1], tuning.gradients[1])
         self._steer_trust(taken)
 
     def _steer_trust(self, taken: float) -> None:
         """How far a step may go, after one of which so much was taken."""
         low, high = self.tuning.trusts
-        self._trust = min(high, 2 * self._trust) if taken == 1 else max(low, 0.5 * self._trust)
+        trust = self.pace.trust
+        self.pace.trust = min(high, 2 * trust) if taken == 1 else max(low, 0.5 * trust)

@@ -7,9 +7,11 @@ costs many passes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from ...._base.validation import Matrix, Vector
+from ...._base.validation import Index, Matrix, Vector
 from ....certify.points import Start
 from ....data import Dense
 from ....problems.erm import ERM
@@ -19,6 +21,17 @@ from ..gram import GramModel
 from ..run import NEAR
 from ..tuning import SetTuning
 from .run import DenseRun
+
+
+@dataclass(frozen=True, eq=False)
+class KeptGram:
+    """A Gram matrix that is used as long as it serves, with the means of its columns W."""
+
+    G: Matrix
+    mean: Vector | None
+    W: Index
+    #: whether it is one of all rows
+    whole: bool = True
 
 
 class TallRun(DenseRun):
@@ -31,10 +44,8 @@ class TallRun(DenseRun):
         self.theta = 1.0  # there is no way to save: all columns are in the model
         self._block, self._rng = All(problem), rng
         self._cold = at.w is None
-        self._kept: tuple[Matrix, Vector | None] | None = None
-        self._W = np.arange(problem.d)  # the columns of the Gram matrix kept
-        self._whole = False  # the Gram matrix kept is one of all rows
-        self._last = np.inf
+        self._kept: KeptGram | None = None
+        self._last = np.inf  # the gap before the last round by a Gram matrix
 
     def begin(self, budget: Budget) -> None:
         if self._cold and not self.losses.constant:
@@ -47,7 +58,7 @@ class TallRun(DenseRun):
         size = int(
             max(tuning.rows_per_feature * p.d, tuning.share * p.n_samples, tuning.least_rows)
         )
-        if tuning.sampled[self.sweeping] * size > p.n_samples:
+        if tuning.sampled[self.float32.on] * size > p.n_samples:
             return
         rows = np.sort(self._rng.choice(p.n_samples, size, replace=False))
         weights = p.weights[rows] if p.weights.size > 1 else p.weights
@@ -59,21 +70,20 @@ class TallRun(DenseRun):
         small = p.altered(samples=p.samples.rows(rows), y=y, weights=weights, n=n, n_samples=size)
         run = TallRun(small, Start(), Target(tuning.sample_gap), tuning, self._rng)
         run.advance(Budget(tuning.sample_passes, False, budget.deadline))
-        self.w, self.b, self._kept, self._W, self.floor = run.w, run.b, run._kept, run._W, run.floor
+        self.now(w=run.w, b=run.b)
+        self.floor = run.floor
+        self._kept = None if run._kept is None else replace(run._kept, whole=False)
         self.cost += run.cost * size / p.n_samples
 
     def matrix_round(self, gap: float, value: float) -> bool:
         tuning, constant = self.tuning, self.losses.constant
-        if not constant or self.narrowed:
-            slow = gap > tuning.kept[self._whole] * self._last
-            if not self._serves() or (slow and (not constant or self.widens())):
-                self._kept = None
+        kept, new = self._kept, self._kept is None
+        if kept is not None and (not constant or self.float32.last):
+            slow = gap > tuning.kept[kept.whole] * self._last
+            new = not self._serves(kept) or (slow and (not constant or self.widens()))
         self._last = gap
-        fresh = self._kept is None
-        if self._kept is None:
-            self._kept = self._gram()
-            self._whole = True
-        (G, mean), W = self._kept, self._W
+        kept = self._gram() if kept is None or new else kept
+        self._kept, G, mean, W = kept, kept.G, kept.mean, kept.W
         slope, w, penalty = self.slope[W], self.w[W], self.penalty.on(W)
         sweeps = tuning.whole_sweeps if constant else tuning.sweeps
         model = GramModel(G, slope, w, penalty, tuning, sweeps)
@@ -81,9 +91,9 @@ class TallRun(DenseRun):
         model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
         step = model.v - w
         if not step.any():
-            return self._renew(fresh)
+            return self._renew(new)
         if constant:
-            return self.arrive_at(W, model, mean, value) or self._renew(fresh)
+            return self.arrive_at(W, model, mean, value) or self._renew(new)
         way_b = 0.0 if mean is None else -float(np.dot(mean, step))
         ahead = np.zeros(self.problem.d)
         ahead[W] = step
@@ -92,55 +102,55 @@ class TallRun(DenseRun):
         if taken < 1:
             self._kept = None
         if taken == 0:
-            return self._renew(fresh)
-        self.slope, self._pair = self._block.slope(self.at.slope), None
+            return self._renew(new)
+        self.now(slope=self._block.slope(self.at.slope), pair=None)
         self.cost += 0.5
         return True
 
     def released(self) -> None:
         self._kept = None
 
-    def _serves(self) -> bool:
+    def _serves(self, kept: KeptGram) -> bool:
         """Whether the Gram matrix kept has all columns that may move."""
-        if self._W.size == self.w.size:
+        if kept.W.size == self.w.size:
             return True
         outside = self.penalty.violations(self.w, self.slope) > 0
-        outside[self._W] = False
+        outside[kept.W] = False
         return not outside.any()
 
-    def _gram(self) -> tuple[Matrix, Vector | None]:
+    def _gram(self) -> KeptGram:
         """The Gram matrix of the columns that are near to moving, or of all of them.
 
         For dense data it costs as the square of their number, and other losses need several.
         """
         p, constant = self.problem, self.losses.constant
-        self._W = np.arange(p.d)
+        every = np.arange(p.d)
         if isinstance(p.samples, Dense):
             near = self.moving()
             if constant and near.size > self.tuning.moving * p.d:
-                near = self._W  # it then serves to the end
+                near = every  # it then serves to the end
             narrow = self.narrow_gram(near)
             if narrow is not None:
-                self._W = near
-                return narrow
+                return KeptGram(*narrow, near)
             if not constant and 0 < near.size <= self.tuning.moving * p.d:
-                self._W, block = near, Copied(p, near)
+                block = Copied(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost
-                return made
+                return KeptGram(*made, near)
         self.cost += self._block.cost
-        return self._block.gram(self.bend(), p.intercept)
+        return KeptGram(*self._block.gram(self.bend(), p.intercept), every)
 
-    def descend(self) -> None:
+    def descend(self, near: Vector | None = None) -> None:
         """`slope` anew, of a dual point that is feasible if the model has its slopes right."""
         if not self.plain:
             super().descend()
             return
-        near = None if self.penalty.ridged else self.near
-        most = 1.0 if near is None else self.penalty.on(self._W).most(near) * (1 + NEAR)
+        most = 1.0
+        if near is not None and self._kept is not None and not self.penalty.ridged:
+            most = self.penalty.on(self._kept.W).most(near) * (1 + NEAR)
         self.descend_scaled(most)
 
-    def _renew(self, fresh: bool) -> bool:
+    def _renew(self, new: bool) -> bool:
         """Nothing moved: whether a Gram matrix at this very point is any news."""
         self._kept, constant = None, self.losses.constant
-        return self.widens() or (not constant and (not fresh or self.lifts()))
+        return self.widens() or (not constant and (not new or self.lifts()))

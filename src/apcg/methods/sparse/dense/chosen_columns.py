@@ -12,10 +12,10 @@ from ....certify.points import Start
 from ....problems import costs
 from ....problems.erm import ERM
 from ...base import Target
-from ..blocks import Copied
+from ..blocks import Copied, stored_columns
 from ..gram import GramModel
 from ..penalty import ScaledPenalty
-from ..run import NEAR, SparseRun
+from ..run import NEAR, SparseRun, placed
 from ..tuning import SetTuning
 from .rows_sweep import SweptModel, swept
 from .run import DenseRun
@@ -28,9 +28,6 @@ class WideRun(DenseRun):
     outside of it violates.
     """
 
-    #: whether the Gram matrix of a set is one of sparse columns, and dear
-    picks = False
-
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
@@ -39,6 +36,24 @@ class WideRun(DenseRun):
         self._sweeps: bool | None = None
         #: alpha and w of the last two answers of a path, for a look ahead
         self._known: list[tuple[float, Vector]] = []
+
+    @classmethod
+    def after(cls, run: SparseRun, problem: ERM, target: Target) -> WideRun:
+        """To go on from where a run on sparse columns is, with another alpha.
+
+        From one alpha to the next few columns enter. Their products with those that are there take
+        a pass over the rows, and then sweeps and Newton steps cost next to nothing.
+        """
+        made = cls(problem, Start(w=run.w, b=run.b), target, run.tuning)
+        made.columns = stored_columns(problem)
+        made.now(seen=run.state.seen, slope=run.slope)
+        made.alone, made.turned = run.alone, True
+        return made
+
+    def goes_on(self, problem: ERM, w: Vector | None = None) -> bool:
+        """Not with many sparse columns: conjugate gradients cost less than a Newton step."""
+        size = 0 if self.block is None or not self.columns.dear else self.block.W.size
+        return size <= self.tuning.most_picked and super().goes_on(problem, w)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         if not self.losses.constant:
@@ -84,7 +99,7 @@ class WideRun(DenseRun):
         seen, penalty = self.losses.along(self.at.z, way, 1.0)[0], self.penalty.on(W)
         if not seen.value + penalty.value(new) < self.at.value + penalty.value(at):
             return False
-        self.w[W], self.seen_at, self._fresh = new, seen, False
+        self.now(w=placed(self.w, W, new), seen=seen, fresh=False)
         if self.problem.intercept:
             self.settle()
         return True
@@ -98,7 +113,7 @@ class WideRun(DenseRun):
         For the squared loss the Gram matrix is made once, and the dual was never faster.
         """
         p, rates = self.problem, costs.RATES
-        if self.alone or not self.penalty.ridged or columns < p.n_samples:
+        if self.alone or p.K > 1 or not self.penalty.ridged or columns < p.n_samples:
             return False
         gram = rates.product_dense * 0.5 * p.n_samples * columns**2
         step = gram + rates.cholesky_entry * columns**3 / 6
@@ -113,22 +128,22 @@ class WideRun(DenseRun):
         s = 1 / max(1.0, penalty.on(block.W).most(near))
         x = self.losses.dual_of(self.at.slope)
         value = self.at.value + penalty.on(block.W).value(self.w[block.W])
-        return value - self.losses.dual_value(s * x) <= self._tol * abs(value)
+        return bool(value - self.losses.dual_value(s * x) <= self._tol * abs(value))
 
     def predict(self) -> Vector:
         if self.block is not None:  # it has the support
-            return np.asarray(self.block.times(self.w[self.block.W]) + self.b)
-        return np.asarray(self.problem.samples.times(self.w) + self.b)
+            return np.asarray(self.losses.shifted(self.block.times(self.w[self.block.W]), self.b))
+        return np.asarray(self.losses.predict(self.w, self.b))
 
-    def descend(self) -> None:
+    def descend(self, near: Vector | None = None) -> None:
         """`slope` anew, of a dual point that is feasible if no column outside the set violates."""
         if not self.plain or self.theta > 1:
-            self._pair = None
+            self.now(pair=None)
             super().descend()
             return
         most, on = 1.0, self.penalty
         if self.block is not None and not on.ridged:
-            near, spare = self.near, NEAR
+            spare = NEAR
             if near is None or self._tol < 1e4 * NEAR:
                 near, spare = self.block.slope(self.at.slope), self.slack
             most = on.on(self.block.W).most(near) * (1 + spare)
@@ -152,7 +167,7 @@ class WideRun(DenseRun):
             if outside == 0:
                 return
             more = min(max(2 * outside, support // 2, self.tuning.more), max(support, least))
-            room = self.tuning.roomy[self.picks] * max(support, least)
+            room = self.tuning.roomy[self.columns.dear] * max(support, least)
             few = self.turned and block.W.size + more <= room
             if few:
                 block.extend(_largest(score, min(more, d - block.W.size)))
@@ -165,7 +180,7 @@ class WideRun(DenseRun):
         self._size = size
         if self._sweeps and self._is_swept:  # they cost little there
             size = min(max(size, support + outside), d)
-        self.block = self.pick(np.arange(d) if size == d else _largest(score, size))
+        self.block = self.columns.make(np.arange(d) if size == d else _largest(score, size))
         self.cost += 0.5 * size / d
 
     def _serves(self, penalty: ScaledPenalty) -> bool:
@@ -175,10 +190,6 @@ class WideRun(DenseRun):
         outside = np.abs(self.slope) > penalty.a
         outside[self.block.W] = False
         return not outside.any()
-
-    def pick(self, W: Index) -> Any:
-        """A block of the columns W that can be extended."""
-        return Copied(self.problem, W)
 
     def step(self, block: Any, slope: Vector, gap: float, value: float) -> bool:
         """Minimise a model over the columns of the set, and go there as far as P falls."""
@@ -197,6 +208,8 @@ class WideRun(DenseRun):
                 self._choose()
                 block, slope = self.block, self.slope[self.block.W]
         W = block.W
+        if self.columns.count(self.theta == 1):
+            self.begin_again()
         narrow = None if constant else self.narrow_gram(W)
         if narrow is None:
             narrow = block.gram(self.bend(), self.problem.intercept, kept=constant)
@@ -213,13 +226,13 @@ class WideRun(DenseRun):
         if constant:
             return self.arrive_at(W, model, mean, value)
         way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
-        return self.move(W, model.v, self.shifted(block.times(step), way_b), way_b) > 0
+        return self.move(W, model.v, self.losses.shifted(block.times(step), way_b), way_b) > 0
 
     @property
     def _is_swept(self) -> bool:
         """Whether models have no Gram matrix: with an L2 part, while sweeps are enough."""
         p = self.penalty
-        dense = self.losses.constant and not self.picks
+        dense = self.losses.constant and not self.columns.dear
         return dense and self._sweeps is not False and p.ridged and not p.bounded
 
     def _step_by_rows(self, block: Copied, gap: float, value: float) -> bool | None:

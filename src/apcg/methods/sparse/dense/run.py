@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,24 @@ from ..tuning import SetTuning
 from .columns_float32 import Strips
 
 
+@dataclass(eq=False)
+class Float32:
+    """What a run does in float32.
+
+    on      whether it sweeps
+    fell    by how much P fell in the round before the last sweeps, P there, and theta
+    grams   how many Gram matrices may still be made
+    last    whether the last Gram matrix was one of them
+    strips  the columns, once they are needed
+    """
+
+    on: bool
+    grams: int
+    fell: tuple[float, float, float] = (math.inf, math.inf, 0.0)
+    last: bool = False
+    strips: Strips | None = None
+
+
 class DenseRun(SparseRun):
     """A round: sweeps while these are predicted to be faster, else one by a Gram matrix.
 
@@ -23,21 +42,17 @@ class DenseRun(SparseRun):
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self.strips: Strips | None = None
-        #: how many Gram matrices may still be made in float32
-        self.narrow_left = tuning.narrow_grams
-        self.narrowed = False  # the last one was
-        self.sweeping = Strips.fit(problem, tuning)
-        self._swept = (math.inf, math.inf, 0.0)
+        self.float32 = Float32(Strips.fit(problem, tuning), tuning.narrow_grams)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        self.sweeping = Strips.fit(problem, self.tuning)
-        self._swept, self.narrow_left = (math.inf, math.inf, 0.0), self.tuning.narrow_grams
+        on, t, strips = Strips.fit(problem, self.tuning), self.tuning, self.float32.strips
+        self.float32 = Float32(on, t.narrow_grams, last=self.float32.last, strips=strips)
         return super().turn(problem, target)
 
     def round(self, gap: float, value: float) -> bool:
-        self.sweeping = self.sweeping and self._sweeps_pay(gap, value) and self._sweep(value)
-        return self.sweeping or self.matrix_round(gap, value)
+        sweeps = self.float32.on and self._sweeps_pay(gap, value) and self._sweep(value)
+        self.float32.on = sweeps
+        return sweeps or self.matrix_round(gap, value)
 
     def matrix_round(self, gap: float, value: float) -> bool:
         """A round by a Gram matrix."""
@@ -60,9 +75,9 @@ class DenseRun(SparseRun):
         Every round of sweeps brings what is left of P to the same part, and the gap to about the
         root of that.
         """
-        fell, last, theta = self._swept
+        fell, last, theta = self.float32.fell
         now = last - value if theta == self.theta else math.inf
-        self._swept = (now, value, self.theta)
+        self.float32.fell = (now, value, self.theta)
         if not 0 < now < fell < math.inf:
             return now > 0
         p, tuning, rate = self.problem, self.tuning, now / fell
@@ -83,41 +98,44 @@ class DenseRun(SparseRun):
 
     def _sweep(self, value: float) -> bool:
         """Sweeps over the columns that are near to moving; False, and nothing new, if P rises."""
-        if self.strips is None:
-            self.strips = Strips(self.problem)
+        own = self.float32
+        if own.strips is None:
+            own.strips = Strips(self.problem)
             self.cost += 1
         W, w, sweeps = self.moving(), self.w.copy(), self.tuning.strip_sweeps
         penalty = self.penalty.times(self.theta)
-        before = self.w, self.b, self.seen_at, self.slope, self._pair, self._fresh
-        b = self.strips.sweep(W, w, self.b, self.at, penalty, self.floor, sweeps)
+        before = self.state
+        b = own.strips.sweep(W, w, self.b, self.at, penalty, self.floor, sweeps)
         self.cost += sweeps * W.size / w.size
         if not math.isfinite(float(w @ w) + b):
             return False
-        self.w, self.b = w, b
+        self.now(w=w, b=b)
         self.released()
         self.arrive(self.predict())
-        self._fresh = True
+        self.now(fresh=True)
         if self.at.value + penalty.value(w) < value:
             return True
-        self.w, self.b, self.seen_at, self.slope, self._pair, self._fresh = before
+        self.state = before
         return False
 
     def narrow_gram(self, W: Index) -> tuple[Matrix, Vector | None] | None:
         """The Gram matrix of the columns W in float32; None if that is not for them any more."""
-        self.narrowed = False
-        if self.strips is None or self.narrow_left == 0 or W.size == 0:
+        own = self.float32
+        own.last = False
+        if own.strips is None or own.grams == 0 or W.size == 0:
             return None
         bend = np.broadcast_to(self.bend(), self.problem.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
-            G, mean = self.strips.gram(W, bend, self.problem.intercept)
+            G, mean = own.strips.gram(W, bend, self.problem.intercept)
         if not np.isfinite(G).all():
             return None
-        self.narrow_left, self.narrowed = self.narrow_left - 1, True
+        own.grams, own.last = own.grams - 1, True
         self.cost += 0.25 * W.size**2 / self.problem.d
         return G, mean
 
     def widens(self) -> bool:
         """Nothing moved: whether that was by a Gram matrix in float32; the next are float64."""
-        was, self.narrowed = self.narrowed, False
-        self.narrow_left = 0 if was else self.narrow_left
+        own = self.float32
+        was, own.last = own.last, False
+        own.grams = 0 if was else own.grams
         return was

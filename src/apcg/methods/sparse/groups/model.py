@@ -46,19 +46,42 @@ MODEL = ModelTuning()
 class GroupPenalty:
     """alpha g on some groups, whose rows follow one another; W has a column for each output."""
 
-    bounded = ridged = False
+    bounded = False
 
-    def __init__(self, a: Vector, starts: Index) -> None:
-        self.a, self.starts = a, starts
+    def __init__(self, a: Vector, starts: Index, b: float = 0.0) -> None:
+        self.a, self.starts, self.b = a, starts, b
 
     @classmethod
-    def of(cls, problem: ERM) -> GroupPenalty:
-        """Of all groups, in the order of `members`."""
+    def of(cls, problem: ERM, width: int = 1) -> GroupPenalty:
+        """Of all groups, in the order of `members`; a row of W has `width` entries of w."""
         g: Any = problem.g
         if not g.of_rows:
             return cls(problem.alpha * g.a, g.starts)
         each = np.full(problem.d, problem.alpha * g.a)
-        return cls(each, np.arange(problem.d + 1, dtype=np.intp))
+        starts = np.arange(problem.d + 1, dtype=np.intp) * width
+        return cls(each, starts, problem.alpha * g.ridge)
+
+    @property
+    def ridged(self) -> bool:
+        """Whether there is a square."""
+        return self.b > 0
+
+    def start(self, w: Any) -> Any:
+        """The point nearest to w."""
+        return w
+
+    def on(self, some: Index) -> GroupPenalty:
+        """That of some groups, one after the other."""
+        sizes = np.diff(self.starts)[some]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return GroupPenalty(self.a[some], starts, self.b)
+
+    def places(self, some: Index) -> Index:
+        """Where their entries are."""
+        starts = self.starts
+        if starts.size == starts[-1] + 1:  # one each
+            return some
+        return np.concatenate([np.arange(starts[q], starts[q + 1]) for q in some])
 
     def norms(self, w: Matrix) -> Vector:
         """Of each group."""
@@ -71,12 +94,18 @@ class GroupPenalty:
         return np.add.reduceat(squares, self.starts[:-1])
 
     def value(self, w: Matrix) -> float:
-        """sum_q a_q |w_q|"""
-        return float(self.a @ self.norms(w))
+        """sum_q a_q |w_q| + (b/2) |w_q|^2"""
+        total = float(self.a @ self.norms(w))
+        return total + 0.5 * self.b * float(np.vdot(w, w)) if self.b else total
+
+    def conjugate(self, slope: Matrix) -> float:
+        """sum_q (|slope_q| - a_q)_+^2/(2 b), with b > 0"""
+        over = np.maximum(self.norms(slope) - self.a, 0.0)
+        return 0.5 * float(over @ over) / self.b
 
     def times(self, theta: float) -> GroupPenalty:
         """The same with theta a in the place of a."""
-        return self if theta == 1 else GroupPenalty(theta * self.a, self.starts)
+        return self if theta == 1 else GroupPenalty(theta * self.a, self.starts, self.b)
 
     def most(self, slope: Matrix) -> float:
         """The least theta at which w = 0 is at rest."""

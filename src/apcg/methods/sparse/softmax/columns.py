@@ -18,30 +18,31 @@ from ...base import Budget, Target
 from ..columns.packed import PackedRun
 from ..penalty import ScaledPenalty
 from ..tuning import SetTuning
-from .run import ClassRun
 from .support_cg import EntryModel
 
 
-class ClassColumnsRun(PackedRun, ClassRun):
+class ClassColumnsRun(PackedRun):
     """A prox-Newton step on the entries of W that may move.
 
+    W and its slopes are long, and nothing is taken back here: both are changed in place.
+
     support  the entries of W that are not zero
-    top      max_k |slope_jk| of each column, when it was last computed
+    slopes   a row for each column, as they were last computed
+    top      max_k |slope_jk| of each column
     """
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
         self.support = np.flatnonzero(self.w)
-        self._slopes, self.top = np.zeros((problem.d, problem.K)), np.zeros(problem.d)
-
-    def _penalise(self, problem: ERM) -> None:
-        super()._penalise(problem)
-        g, alpha = problem.interval.over(1), problem.alpha
-        self._columns = ScaledPenalty(alpha * g.a, alpha * g.b, g.lower, g.upper)
+        self.slopes, self.top = np.zeros((problem.d, problem.K)), np.zeros(problem.d)
 
     @property
     def by_column(self) -> ScaledPenalty:
-        return self._columns  # the same for all classes
+        """The same for all classes: that of the first entry of each column."""
+        mine: ScaledPenalty = self.penalty
+        if all(part.size == 1 for part in mine.parts):
+            return mine
+        return mine.on(self.losses.K * np.arange(self.problem.d))
 
     # ---- where it is ----------------------------------------------------------------------------
 
@@ -49,36 +50,35 @@ class ClassColumnsRun(PackedRun, ClassRun):
         zero = self.support.size == 0
         self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
-            self.theta = self.fallen(self._columns.most(self.top)) if zero else 1.0
+            self.theta = self.fallen(self.by_column.most(self.top)) if zero else 1.0
 
     def predict(self) -> Vector:
         """X W + b by the columns of the support."""
         z, packed = np.repeat(self.b[:, None], self.problem.n_samples, axis=1), self._packed
-        ids, classes = np.divmod(self.support, self.K)
+        ids, classes = np.divmod(self.support, self.losses.K)
         values = self.w[self.support]
         kernels.add(packed.entries, packed.double, packed.start, ids, classes, values, z)
         return z.T.reshape(-1)
 
-    def descend(self) -> None:
+    def descend(self, near: Vector | None = None) -> None:
         """The slopes of the columns kept."""
-        self._pair, packed, d = None, self._packed, self.problem.d
+        packed, d = self._packed, self.problem.d
         some = np.arange(d) if self.kept is None else self.kept
         kernels.slopes(
-            packed.entries, packed.double, packed.start, some, -self.rows(self.at.slope),
-            self._slopes, self.top,
+            packed.entries, packed.double, packed.start, some,
+            -self.losses.rows(self.at.slope), self.slopes, self.top,
         )  # fmt: skip
+        self.now(pair=None)
         self.cost += 0.5 * some.size / d
 
     # ---- the gap --------------------------------------------------------------------------------
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
-        penalty, losses, S = self._columns.times(theta), self.losses, self.support
+        penalty, losses, S = self.by_column.times(theta), self.losses, self.support
         value = self.at.value + self.penalty.times(theta).on(S).value(self.w[S])
-        self._paired = False
-        if self._pair is not None and theta == 1 and self.problem.g.excess(self._pair[1]) <= 1:
-            self._paired = True
+        if self._is_paired(theta):
             over = self._over(penalty) if penalty.ridged else 0.0
-            return value - losses.dual_value(self._pair[0]) + over, value
+            return value - losses.dual_value(self._paired_x) + over, value
         x = losses.dual_of(self.at.slope)
         s = 1 / max(1.0, penalty.most(self.top) * (1 + self.slack))
         return value - self._best_dual(x, s, self._over(penalty)), value
@@ -90,22 +90,24 @@ class ClassColumnsRun(PackedRun, ClassRun):
         J = np.flatnonzero(self.top > penalty.a)
         on = penalty.on(J)
         a, b = (np.broadcast_to(part, J.shape)[:, None] for part in (on.a, on.b))
-        over = np.maximum(np.abs(self._slopes[J]) - a, 0.0)
+        over = np.maximum(np.abs(self.slopes[J]) - a, 0.0)
         return 0.5 * float(np.sum(over * over / b))
 
     def _descend_exactly(self) -> None:
-        p, x, s = self.problem, self.losses.dual_of(self.at.slope), 1.0
-        if not self._columns.ridged:
-            s = 1 / max(1.0, self._columns.most(self.top) * (1 + self.slack))
+        x, s = self.losses.dual_of(self.at.slope), 1.0
+        if not self.by_column.ridged:
+            s = 1 / max(1.0, self.by_column.most(self.top) * (1 + self.slack))
             x *= s
-        v = np.ascontiguousarray(p.v_of(self.rows(x)))
-        self.kept, self._pair = None, (x, v)
-        np.multiply(v, p.alpha / s, out=self._slopes)
-        self.top = np.maximum(self._slopes.max(axis=1), -self._slopes.min(axis=1))
+        v, flat = self.losses.v_of(x, s)
+        self.kept, self.slopes = None, self.losses.rows(flat)
+        self.now(pair=(x, v))
+        self.top = np.maximum(self.slopes.max(axis=1), -self.slopes.min(axis=1))
         self.cost += 0.5
 
-    def widen(self) -> None:
-        ClassRun.widen(self)
+    def refine(self) -> bool:
+        was = self.narrow
+        self.widen()
+        return was
 
     # ---- how long it goes on --------------------------------------------------------------------
 
@@ -117,31 +119,36 @@ class ClassColumnsRun(PackedRun, ClassRun):
     def price(self) -> float:
         """What sets by their matrices would cost, in passes; infinite if these are too large."""
         p, size, tuning = self.problem, self.support.size, self.tuning
-        columns = np.unique(self.support // self.K).size
+        columns = np.unique(self.support // self.losses.K).size
         if size > tuning.widest or p.n_samples * columns > tuning.dense_room:
             return math.inf
         nnz: int = max(self._samples.nnz, 1)
-        return tuning.matrices * tuning.product * size**2 * p.n_samples / (nnz * self.K)
+        return tuning.matrices * tuning.product * size**2 * p.n_samples / (nnz * p.K)
 
     # ---- a round --------------------------------------------------------------------------------
 
+    def put(self, W: Index | slice, v: Vector) -> Vector:
+        w: Vector = self.w
+        w[W] = v
+        return w
+
     def _near(self, bound: Vector) -> Index:
         near = self.top > bound
-        near[self.support // self.K] = True
+        near[self.support // self.losses.K] = True
         return np.flatnonzero(near)
 
     def _choose(self) -> Index:
-        penalty = self._columns.times(self.theta)
+        penalty = self.by_column.times(self.theta)
         J = self._near(self.tuning.entering * penalty.a)
         bound = np.broadcast_to(self.tuning.entering * penalty.on(J).a, J.shape)
-        may = (np.abs(self._slopes[J]) > bound[:, None]) | (self.rows(self.w)[J] != 0)
+        may = (np.abs(self.slopes[J]) > bound[:, None]) | (self.losses.rows(self.w)[J] != 0)
         k, at = np.nonzero(may.T)  # by class
-        return np.asarray(J[at] * self.K + k)
+        return np.asarray(J[at] * self.losses.K + k)
 
     def _worst(self, W: Index) -> float:
-        ids, k = np.divmod(W, self.K)
-        on = self._columns.on(ids)
-        return float(on.violations(self.w[W], self._slopes[ids, k]).max(initial=0.0))
+        ids, k = np.divmod(W, self.losses.K)
+        on = self.by_column.on(ids)
+        return float(on.violations(self.w[W], self.slopes[ids, k]).max(initial=0.0))
 
     def _step_on(self, W: Index, value: float) -> bool:
         """A step of Newton's method on the entries W, inside a region of trust."""
@@ -150,15 +157,16 @@ class ClassColumnsRun(PackedRun, ClassRun):
         packed, w = self._packed, self.w[W]
         on = self.penalty.times(self.theta).on(W)
         with np.errstate(divide="ignore"):
-            far = self._trust / packed.most[W // self.K]
+            far = self.pace.trust / packed.most[W // self.losses.K]
         near = ScaledPenalty(on.a, on.b, w - far, w + far)
+        bend = self.losses.bend(self.at, self.floor, None)
         model = EntryModel(
-            packed, W, w, self.at, self.losses, self.least_bend, near, self.problem.intercept
+            packed, W, w, self.at, self.losses, bend.floor, near, self.problem.intercept
         )
         _, high = self._sweep(model)
         if self.theta == 1 and high:
-            model.face(self._most, self.tuning.residual)
-        self.cost += model.spent / (2 * max(self._samples.nnz * self.K, 1))
+            model.face(self.pace.most, self.tuning.residual)
+        self.cost += model.spent / (2 * max(self._samples.nnz * self.losses.K, 1))
         if not (model.v != w).any():
             return self.lifts()
         taken = self.move(W, model.v, model.way().T.reshape(-1), model.b, on)

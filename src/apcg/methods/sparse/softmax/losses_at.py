@@ -1,7 +1,12 @@
-"""The softmax at predictions z: the mean loss, slopes, probabilities; the best intercepts."""
+"""The softmax at predictions z: the mean loss, slopes, probabilities; the best intercepts.
+
+Entry j K + k of w is that of feature j and class k. Predictions, slopes and dual points are
+vectors with the K numbers of a row one after the other.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +20,21 @@ from ..losses_at import Seen
 _STEPS, _HALVINGS = 30, 20
 
 
+@dataclass(frozen=True, eq=False)
+class ClassBend:
+    """The curvatures of a model: probabilities, and what is added to each."""
+
+    pi: Vector
+    floor: float
+
+
 class ClassLosses:
-    """(1/n) sum_i s_i phi_i(z_i); vectors are (n, K), by rows. `bend` of `Seen` is pi."""
+    """(1/n) sum_i s_i phi_i(z_i); `bend` of `Seen` is pi."""
 
     constant = False
+    #: every class has columns of its own
+    outputs = 1
+    members = None
     #: the most curvature there is, of a row with weight 1
     most_bend = 0.5
 
@@ -26,9 +42,49 @@ class ClassLosses:
         self.problem, self.K = problem, problem.K
         self.each = np.broadcast_to(problem.weights, problem.n_samples) / problem.n
 
+    # ---- shapes ---------------------------------------------------------------------------------
+
+    def start(self, w: Any, b: Any) -> tuple[Vector, Vector]:
+        """w and b of a run from those of a problem, or zeros and the b that is best there."""
+        p, given = self.problem, w is not None
+        b = np.zeros(self.K) if b is None else np.array(b, float)
+        if given:
+            return np.array(w).reshape(-1), b
+        if p.intercept and not b.any():
+            share = np.bincount(p.y, self.each, minlength=self.K)
+            b = np.log(share) - np.log(share).mean()
+        return np.zeros(p.d * self.K), b
+
     def rows(self, flat: Vector) -> Matrix:
-        """As a matrix."""
+        """K numbers for each row."""
         return flat.reshape(-1, self.K)
+
+    def own(self, w: Vector) -> Matrix:
+        """A copy of w by feature and class."""
+        return self.rows(w).copy()
+
+    def predict(self, w: Vector, b: Vector) -> Vector:
+        """X W + b"""
+        return self.shifted(self.problem.samples.times(self.rows(w)), b)
+
+    def spread(self, b: Vector) -> Vector:
+        """The predictions of W = 0."""
+        return np.tile(b, self.problem.n_samples)
+
+    def shifted(self, z: Matrix, b: Any) -> Vector:
+        """Predictions z with b added."""
+        return np.ascontiguousarray(z + b).reshape(-1)
+
+    def descent(self, slope: Vector) -> Vector:
+        """Minus the gradient by w of losses with these slopes."""
+        return -np.ascontiguousarray(self.problem.samples.adjoint(self.rows(slope))).reshape(-1)
+
+    def v_of(self, x: Vector, s: float) -> tuple[Matrix, Vector]:
+        """v of the dual point x, and with it minus the gradient where x is s times that of w."""
+        v = np.ascontiguousarray(self.problem.v_of(self.rows(x)))
+        return v, v.reshape(-1) * (self.problem.alpha / s)
+
+    # ---- losses ---------------------------------------------------------------------------------
 
     def at(self, z: Vector) -> Seen:
         """At predictions z."""
@@ -42,6 +98,15 @@ class ClassLosses:
             rows(z), rows(way), t, p.y, p.weights, 1 / p.n, rows(at), rows(slope), rows(pi)
         )
         return (Seen(at, value, slope, pi),)
+
+    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> ClassBend:
+        """The curvatures of a model: a part of the most there is is added."""
+        return ClassBend(seen.bend, floor * self.most_bend)
+
+    @staticmethod
+    def secant(seen: Seen, new: Seen, way: Vector) -> Vector | None:
+        """Not for the softmax, whose curvatures are smooth."""
+        return None
 
     def bend_of_intercepts(self, pi: Matrix, floor: float = 0.0) -> Matrix:
         """Second derivatives by b: regular, although predictions may all change alike."""

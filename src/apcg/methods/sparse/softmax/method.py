@@ -17,22 +17,17 @@ import numpy as np
 
 from ....certify.points import Certificate, Point, Start
 from ....data import Sparse
-from ....losses.base import SOFTMAX
 from ....penalties.groups import GroupNorms
 from ....penalties.interval import Interval
 from ....problems.erm import ERM
 from ...base import MANY_OUTPUTS, SMOOTH_LOSS, Budget, Need, Needs, Report, Run, Target, Work
+from ..dense.chosen_columns import WideRun
 from ..groups.method import OF_GROUPS, GroupSet
-from ..run import STALL
+from ..groups.run import GroupRun
+from ..parts import is_softmax
+from ..run import STALL, SparseRun
 from ..tuning import SetTuning
 from .columns import ClassColumnsRun
-from .entries import EntriesRun
-from .groups import RowsRun
-from .run import ClassRun
-
-
-def _softmax(problem: ERM) -> bool:
-    return bool(problem.loss.kind == SOFTMAX)
 
 
 def _has_l1(problem: ERM) -> bool:
@@ -46,10 +41,12 @@ def _of_rows(problem: ERM) -> bool:
     g: Any = problem.g
     sparse = isinstance(problem.samples, Sparse)
     fits = not sparse or problem.n_samples * problem.d <= SetTuning.dense_room
-    return _softmax(problem) and isinstance(g, GroupNorms) and g.last is None and g.a > 0 and fits
+    return is_softmax(problem) and isinstance(g, GroupNorms) and g.last is None and g.a > 0 and fits
 
 
-OF_CLASSES = Need('loss "multinomial"', _softmax, lambda p: f"loss {p.loss.name!r} is another one")
+OF_CLASSES = Need(
+    'loss "multinomial"', is_softmax, lambda p: f"loss {p.loss.name!r} is another one"
+)
 L1_PART = Need(
     "a penalty with an L1 part on every entry of W, without bounds",
     _has_l1,
@@ -74,13 +71,13 @@ class ClassSet:
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
-    ) -> ClassRun | ColumnsFirst:
+    ) -> SparseRun | ColumnsFirst:
         """Begin at at.w, or at 0 with a large alpha; or go on with the run that was there."""
         run = at.run.resume(problem, target) if at.run else None
-        if not isinstance(run, ClassRun):
+        if not isinstance(run, SparseRun):
             sparse = isinstance(problem.samples, Sparse)
             many = sparse and problem.n_samples > self.tuning.few_rows
-            kind = ClassColumnsRun if many else EntriesRun
+            kind = ClassColumnsRun if many else WideRun
             run = kind(problem, at, target, self.tuning)
         run.alone = self.alone
         return ColumnsFirst(run, target) if isinstance(run, ClassColumnsRun) else run
@@ -95,7 +92,7 @@ class ColumnsFirst(Run):
     def __init__(self, run: ClassColumnsRun, target: Target) -> None:
         self._alone, run.alone = run.alone, False
         #: the run that is at work
-        self.at_last: ClassRun = run
+        self.at_last: SparseRun = run
         self._target = target
         self.notes: list[str] = []
 
@@ -123,8 +120,8 @@ class ColumnsFirst(Run):
         if not (isinstance(run, ClassColumnsRun) and run.stuck and run.relative > STALL):
             return work
         if run.price() < math.inf:
-            at = Start(w=run.rows(run.w).copy(), b=run.b.copy())
-            self.at_last = EntriesRun(run.problem, at, self._target, run.tuning)
+            at = Start(w=run.losses.own(run.w), b=run.b.copy())
+            self.at_last = WideRun(run.problem, at, self._target, run.tuning)
             self.at_last.alone = self._alone
             self.notes.append("working_set: by matrices, as rounds on columns hardly get on")
         elif self._alone:
@@ -141,10 +138,10 @@ class OutputsGroupSet(GroupSet):
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Any:
         """As for one output; the softmax has a run of its own."""
-        if not _softmax(problem):
+        if not is_softmax(problem):
             return super().start(problem, at, target, rng)
         run = at.run.resume(problem, target) if at.run else None
-        if not isinstance(run, RowsRun):
-            run = RowsRun(problem, at, target, self.tuning)
+        if not isinstance(run, GroupRun):
+            run = GroupRun(problem, at, target, self.tuning)
         run.alone = self.alone
         return run

@@ -1,0 +1,123 @@
+"""SDCA on the dual, over parts of X: some parts are in memory at a time, drawn at random.
+
+Each is a block of coordinates x_i. A sweep reads all parts once, in groups that are as large as the
+memory allows, and goes through the rows of a group in random order. With many small parts in a
+group this is as good as a shuffle of all rows (docs/scale.md has the passes), also if the rows are
+sorted by label. x, y and v = A x/(lambda n) stay in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..._base.validation import Index, Vector
+from ..._kernels.paper.sdca import run_plain
+from ...certify.points import Certificate, Start
+from ...data import Chunked, views
+from ...problems import forms
+from ...problems.composite import Composite
+from ...problems.erm import ERM
+from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, Budget, Need, Needs, Target
+from ..paper.coordinate import CoordinateRun, Coordinates
+
+IN_PARTS = Need(
+    "an X that comes in parts",
+    lambda p: not p.samples.in_memory,
+    lambda p: "this one is in memory",
+)
+STRONGLY_CONVEX = Need(
+    "a strongly convex penalty",
+    lambda p: p.dual_form,
+    lambda p: f"penalty {p.penalty} is not strongly convex",
+)
+
+
+class Blocks:
+    """x and the rows r = A x - shift, moved by steps on some of the samples at a time."""
+
+    def __init__(self, problem: ERM, form: Composite, x0: Vector) -> None:
+        X = problem.samples
+        assert isinstance(X, Chunked)
+        self.samples, self._problem, self._form = X, problem, form
+        self._x = x0.copy()
+        self._rows = form.f.rows(x0)
+
+    def sweep_over(self, which: list[int], wanted: Vector | None, rng: np.random.Generator) -> None:
+        """One step on each wanted row of these parts, in random order."""
+        p, at = self._problem, self.samples.rows_of(which)
+        block = self.samples.gather(which)
+        weights = p.weights if p.weights.size == 1 else p.weights[at]
+        parts = block, p.y[at], weights, p.loss, p.interval, p.alpha, p.n, p.squared_norms[at]
+        model, x = forms.dual(*parts).model(), self._x[at]
+        order = rng.permutation(at.size) if wanted is None else _shuffled(wanted[at], rng)
+        run_plain(*block.view(views.arrays), model, x, self._rows, order.astype(np.intp))
+        self._x[at] = x
+
+    def epoch(self, order: Index) -> None:
+        """All rows are not in memory: `sweep_over` takes parts of them."""
+        raise NotImplementedError
+
+    @property
+    def x(self) -> Vector:
+        """The present answer."""
+        return np.array(self._x)
+
+    def refresh(self) -> None:
+        """Compute r anew from x."""
+        self._rows = self._form.f.rows(self._x)
+
+    def shift(self, change: float) -> None:
+        """Add `change` to the last row, at every x: its shift has moved."""
+        self._rows[-1] += change
+
+    def rows(self, scale: float = 1.0) -> Vector:
+        """scale (A x less the shift of h), as accumulated."""
+        return scale * self._rows
+
+
+def _shuffled(wanted: Vector, rng: np.random.Generator) -> Index:
+    return rng.permutation(np.flatnonzero(wanted))
+
+
+@dataclass(frozen=True)
+class PartSweeps:
+    """SDCA over the parts of X."""
+
+    name: ClassVar[str] = "sdca"
+    needs: ClassVar[Needs] = (IN_PARTS, ONE_OUTPUT, COMPILED_LOSS, SEPARABLE, STRONGLY_CONVEX)
+
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> CoordinateRun:
+        """Begin at x."""
+        coordinates = Coordinates(problem, at)
+        seen = problem.bordered() if problem.intercept else problem
+        blocks = Blocks(seen, coordinates.form, coordinates.take_start())
+        return PartRun(coordinates, blocks, target, rng)
+
+
+class PartRun(CoordinateRun):
+    """Sweeps over groups of parts."""
+
+    def __init__(
+        self, coordinates: Coordinates, blocks: Blocks, target: Target, rng: np.random.Generator
+    ) -> None:
+        super().__init__(coordinates, blocks, 1.0, target, rng)
+        self._blocks, n = blocks, coordinates.problem.n_samples
+        self._wanted: Vector | None = None
+        if coordinates.sampled.size < n:
+            self._wanted = np.zeros(n)
+            self._wanted[coordinates.sampled] = 1.0
+
+    def _pass(self, budget: Budget) -> bool:
+        for which in self._blocks.samples.groups(self._rng):
+            self._blocks.sweep_over(which, self._wanted, self._rng)
+            if budget.expired:
+                return False
+        return True
+
+    def finish(self, certificate: Certificate, converged: bool) -> None:
+        """Plain steps leave exact zeros by themselves."""

@@ -1,0 +1,232 @@
+"""H^-1 for X with ids: one group of columns eliminated exactly, the rest a small dense matrix.
+
+    H = X'diag(h) X + diag(ridge) = [D  G'; G  B],   D diagonal: a row has one id at most
+    S = B - G D^-1 G',   H^-1 r:   f = S^-1 (r_F - G D^-1 r_E),   e = D^-1 (r_E - G'f)
+
+The residual of a step by S is zero, and so is what it leaves in the gradient where phi is a
+parabola: the gap, sum_j (grad P)_j^2/(2 ridge_j), is then about P - P*. A step by a diagonal
+preconditioner leaves a residual on frequent columns, and a gap far above P - P*.
+
+S is made anew from what changed: only rows whose h is another, only ids that have such a row. Where
+it is too large, its diagonal serves, as a preconditioner of conjugate gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from ..._base.memory import side_by_side
+from ..._base.validation import Vector
+from ..._kernels.data.matrix import add
+from ..._kernels.newton import ids as kernel
+from ...problems.objective import Objective
+from ..base import Budget
+from ..linalg import factor
+from ..linalg.factor import Factor
+from .hessian import Hessian, NewtonTuning
+from .id_rows import IdRows
+
+
+@dataclass(frozen=True)
+class EliminationTuning:
+    """When S is made. Nanoseconds on one core; movielens and generated ids."""
+
+    #: a multiply-add of S and of its factor; a number of X in a product with H, and a row
+    entry: float = 0.5
+    factor: float = 0.13
+    number: float = 0.9
+    row: float = 2.0
+    #: S is made if it costs at most so many products with H, and has at most so many columns
+    dear: float = 60.0
+    widest: int = 4000
+    #: steps with a diagonal preconditioner before S is made, and how far each goes
+    first: int = 2
+    rough: float = 0.3
+    #: conjugate gradients with an S of other h go on to this part of the residual
+    forcing: float = 0.03
+    #: S of another h is made anew if it would take more than this part of its cost in products
+    stale: float = 0.5
+    #: S is made from nothing if more than this part of its entries changes
+    fresh: float = 0.5
+    #: iterations of a step, at most
+    most_steps: int = 500
+
+
+TUNING = EliminationTuning()
+
+
+class Eliminated:
+    """H for some h: D, G and a factor of S, or its diagonal."""
+
+    def __init__(self, X: IdRows, ridge: Vector, dense: bool) -> None:
+        self._X, self._ridge, self._dense = X, ridge, dense
+        self._k = X.others if dense else 0
+        self._factor: Factor | None = None
+        k = self._k
+        S, U = side_by_side((k * k, float), (k * k, float))
+        self._S, self._U = S.reshape(k, k), U.reshape(k, k)
+        self._clear()
+
+    def _clear(self) -> None:
+        X, ridge = self._X, self._ridge
+        under, _, _ = X.under
+        self.h = np.zeros(X.shape[0])
+        self._active = np.zeros(X.ids, np.uint8)
+        self._D, self._G = ridge[: X.ids].copy(), np.zeros(int(under[-1]))
+        if self._dense:
+            self._S[:] = 0.0
+            np.fill_diagonal(self._S, ridge[X.ids :])
+        else:
+            self._S = ridge[X.ids :].copy()
+
+    def update(self, h: Vector, fresh: float) -> float:
+        """H for this h; what that cost, over the cost of an S from nothing."""
+        X = self._X
+        changed, total = kernel.touched(X.rows_of[0], h, self.h, X.under[0])
+        if changed > fresh * total and self.h.any():
+            self._clear()
+        kernel.build(
+            *X.rows_of, *X.under, h, self.h, self._active, self._D, self._G, self._k,
+            self._S.reshape(-1),
+        )  # fmt: skip
+        if self._dense and X.others:
+            self._factor = Factor(self._S, self._U)
+        elif not self._dense:  # rounding leaves a little less than the ridge
+            self._S = np.maximum(self._S, self._ridge[X.ids :])
+        return min(2 * changed, total) / max(total, 1.0)
+
+    @property
+    def weakest(self) -> float:
+        """The least pivot of S, for a unit diagonal."""
+        return 1.0 if self._factor is None else self._factor.weakest
+
+    @property
+    def jitter(self) -> float:
+        """What was added to the unit diagonal of S."""
+        return 0.0 if self._factor is None else self._factor.jitter
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r, or about that with the diagonal of S."""
+        X = self._X
+        under, columns, _ = X.under
+        f, x = np.empty(X.others), np.empty(X.shape[1])
+        kernel.eliminate(under, columns, self._D, self._G, r, f)
+        if self._factor is not None:
+            f = self._factor.solve(f)
+        else:
+            f /= self._S if not self._dense else 1.0
+        kernel.restore(under, columns, self._D, self._G, r, f, x)
+        return x
+
+
+class Diagonal:
+    """The diagonal of H."""
+
+    def __init__(self, diagonal: Vector) -> None:
+        self._inverse = 1 / diagonal
+
+    def solve(self, r: Vector) -> Vector:
+        """About H^-1 r"""
+        return self._inverse * r
+
+
+class Elimination(Hessian):
+    """H of P on all rows of an X with ids."""
+
+    def __init__(self, rows: Objective, tuning: EliminationTuning) -> None:
+        super().__init__(rows, NewtonTuning())
+        self._ids, self._own = cast(IdRows, rows.X), tuning
+        X = self._ids
+        #: ns of a product with H, and of an S with its factor
+        self.one = tuning.number * X.nnz + tuning.row * rows.n
+        self.dear = tuning.entry * X.gram_madds + tuning.factor * factor.madds(X.others)
+        self.dense = self.dear <= tuning.dear * self.one and X.others <= tuning.widest
+        self._pieces = rows.loss.kinks.size > 0 or self._constant
+        self._made: Eliminated | None = None
+        self._steps, self._expected = 0, math.inf
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether H never changes and S is all that is needed."""
+        return self._constant and self.dense
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """There is no sample."""
+
+    def distrust(self) -> bool:
+        """The last step failed: S is made anew next, if it was of another h."""
+        news, self._expected = self._expected < math.inf, math.inf
+        return news
+
+    def factor_of(self, rows: Objective, bend: Vector) -> Eliminated:  # type: ignore[override]
+        """H for this phi''."""
+        made = self._made = self._made or Eliminated(self._ids, self._ridge, self.dense)
+        share = made.update(np.ascontiguousarray(bend), self._own.fresh)
+        self.cost += max(share * self.dear, self.one) / (2 * self.one) if self.dense else 0.5
+        return made
+
+    def solve(
+        self, r: Vector, bend: Vector, enough: float, budget: Budget
+    ) -> tuple[Vector, Vector]:
+        """About H^-1 r, and X times it; a residual whose gap is `enough` will do."""
+        tuning, X = self._own, self._rows.X
+        self._steps += 1
+        if self._steps <= tuning.first and not self._constant:
+            diagonal = Diagonal(X.column_squares(bend) + self._ridge)
+            self.cost += 0.5
+            return self._go(diagonal, r, bend, enough, tuning.rough, budget)
+        if self.dense and not self._serves(bend):
+            made, self._expected = self.factor_of(self._rows, bend), 1.0
+            if not made.jitter:
+                way = made.solve(r)
+                self.cost += 0.5
+                return way, X.times(way)
+        elif not self.dense:
+            self.factor_of(self._rows, bend)
+        assert self._made is not None
+        return self._go(self._made, r, bend, enough, tuning.forcing, budget)
+
+    def _serves(self, bend: Vector) -> bool:
+        """Whether S need not be made anew for this phi''."""
+        if self._made is None or self._pieces:
+            return False
+        return self._expected * self.one <= self._own.stale * self.dear
+
+    def _go(
+        self,
+        made: Diagonal | Eliminated,
+        r: Vector,
+        bend: Vector,
+        enough: float,
+        forcing: float,
+        budget: Budget,
+    ) -> tuple[Vector, Vector]:
+        """H way = r by conjugate gradients."""
+        rows = self._rows
+        way, (q, dz) = np.zeros(rows.size), self._vectors
+        dz[:] = 0.0
+        r = r.copy()
+        p = s = made.solve(r)
+        rs = first = float(np.dot(r, s))
+        for k in range(self._own.most_steps):
+            Hp = rows.X.gram_times(bend, p, q) + self._ridge * p
+            self.cost += 1.0
+            self._expected = k + 1.0
+            curvature = float(np.dot(p, Hp))
+            if not curvature > 0 or not math.isfinite(curvature):
+                break
+            step = rs / curvature
+            way += step * p
+            add(dz, step, q)
+            r -= step * Hp
+            s = made.solve(r)
+            new = float(np.dot(r, s))
+            if new <= forcing**2 * first or rows.gap(r) <= enough or budget.expired:
+                break
+            p = s + (new / rs) * p
+            rs = new
+        return way, dz

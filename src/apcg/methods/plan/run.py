@@ -1,0 +1,221 @@
+"""A plan at work: the method at work, what is known of it, and what may replace it.
+
+`watch` says when another method would take less time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from ..._base.validation import Vector
+from ...certify.points import Certificate, Point, Start
+from ...problems.erm import ERM
+from ..base import Budget, Method, Report, Run, Target, Work, unmet
+from ..dual.method import DualSweeps
+from ..interior.interior import InteriorRun
+from ..interior.interior_l1 import LARGEST, InteriorL1
+from ..newton.newton import Newton
+from ..paper.adaptive import AdaptiveMethod
+from ..paper.afg import AFGMethod
+from ..reductions.orthogonal import Orthogonal, hidden, is_cheap
+from ..reductions.smoothing import Smoothing
+from .case import bends_evenly
+from .watch import Watch
+
+#: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
+LOST = 1e16
+#: Where the rounding of X X' is this part of lambda gamma n, a factor may lack digits.
+DOUBTFUL = 1e-9
+#: A method that is stuck at this relative gap has come to the end of what rounding leaves.
+ROUNDED = 1e-9
+
+
+class PlanRun(Run):
+    """The method at work, what is known of it, and what may replace it."""
+
+    def __init__(
+        self,
+        problem: ERM,
+        run: Run,
+        watch: Watch | None,
+        polish: bool,
+        target: Target,
+        rng: np.random.Generator,
+        name: str,
+        why: str,
+        left_out: bool = False,
+    ) -> None:
+        self._left_out = left_out  # orthogonal coordinates
+        self.problem, self.target, self._rng = problem, target, rng
+        self._run, self._watch, self._polish = run, watch, polish
+        #: The method at work, by name.
+        self.at_work = name
+        #: What was chosen and why, in words.
+        self.notes = [f"{name}: {why}"]
+        self._passes, self._on_kept_rows, self._came_back = 0, False, False
+        self._stuck = False  # nothing is left to try
+        self._spent = 0.0  # in sweeps of runs that were replaced, in ns
+
+    @property
+    def report(self) -> Report:
+        """That of the method at work, with mu = 1 if it has no momentum, and what was chosen."""
+        said = self._run.report
+        mu = said.mu if math.isfinite(said.mu) else 1.0
+        return replace(said, at_work=self.at_work, mu=mu, stuck=self._stuck, notes=self.notes)
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on with the method at work.
+
+        The lean sweeps return when a look can pass. In between their own estimate of the gap is
+        watched, a few times while the passes double.
+        """
+        spent = 0
+        while True:
+            stretch = budget.passes - spent
+            sweeps = None
+            if self._run.report.estimates:
+                stretch = min(stretch, max(2, self._passes // 4))
+                sweeps = 8  # of few rows a pass is many sweeps
+            work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
+            spent += work.passes
+            self._passes += work.passes
+            estimate = self._run.report.estimate
+            if estimate is None or spent >= budget.passes or budget.expired:
+                return Work(spent)
+            if self._leaves(estimate):
+                self._replace(self._run.point())
+
+    def point(self) -> Point | Certificate:
+        """The answer of the method at work."""
+        return self._run.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the method at work, and replace it if another would be faster."""
+        self._run.seen(certificate)
+        said = self._run.report
+        stuck = said.stuck
+        again = self._on_kept_rows and self._came_back
+        if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
+            self._on_kept_rows = False
+            if not self._doubtful:
+                self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
+                return
+            stuck = True
+        if stuck:  # it would be again
+            self._watch = None
+        if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
+            self._came_back = self._on_kept_rows
+            self._on_kept_rows = False
+            b = certificate.b if self.problem.intercept else None
+            lost = not certificate.gap <= LOST * abs(certificate.primal)
+            at = Start(b=b) if lost else Start(x=certificate.x, w=certificate.w, b=b)
+            reason = said.why or "it got stuck"
+            why = reason if stuck else "samples that were left out matter after all"
+            rounded = stuck and certificate.relative <= ROUNDED and not said.lacks_digits
+            general = None if rounded else self._fallback(stuck)
+            if general is None:
+                self._stuck = True
+                return
+            run = general.start(self.problem, at, self.target, self._rng)
+            self._change(general.name, run, why)
+        elif self._leaves(certificate.relative):
+            self._replace(certificate)
+
+    def _fallback(self, stuck: bool) -> Method | None:
+        """What goes on after the method at work: one that asks for less, and always gets on."""
+        if stuck and self._last is not None and (self.at_work != "interior" or self._doubtful):
+            return None if self.at_work == "orthogonal" else self._last
+        if stuck and self.at_work == "least_squares":  # rounding is all that is left
+            return None
+        if stuck and self.at_work == "interior":  # its points came too close to their bounds
+            return Smoothing() if unmet(Smoothing(), self.problem) is None else None
+        p = self.problem
+        small = min(p.n_samples, p.d) <= LARGEST
+        sparse = stuck and small and self.at_work == "working_set"
+        if sparse and unmet(InteriorL1(), p) is None:  # a loss with kinks
+            return InteriorL1()
+        if not self.problem.separable:
+            return AFGMethod()
+        others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod())
+        return next((m for m in others if unmet(m, self.problem) is None), None)
+
+    @cached_property
+    def _last(self) -> Method | None:
+        """For what has too few digits for all others; None if it does not apply."""
+        fits = not self._left_out and unmet(Orthogonal(), self.problem) is None
+        return Orthogonal() if fits else None
+
+    @cached_property
+    def _doubtful(self) -> bool:
+        """Whether a factor may lack digits, and `_last` has them."""
+        return self._last is not None and hidden(self.problem) >= DOUBTFUL
+
+    def _leaves(self, gap: float) -> bool:
+        """Whether another method should take over, at this relative gap."""
+        said = self._run.report
+        if self._watch is None or said.side != "dual":
+            return False
+        spent = None if said.spent is None else self._spent + said.spent
+        return self._watch.leave(self._passes, gap, said.rows_left, spent)
+
+    def _replace(self, found: Point | Certificate) -> None:
+        """Go on with the interior point method on the rows kept, or with Newton's."""
+        assert self._watch is not None
+        said = self._run.report
+        self._spent += said.spent or 0.0
+        if self._watch.smooths:
+            run: Run = Smoothing().start(self.problem, Start(), self.target, self._rng)
+            self._change("smoothing", run, self._watch.why)
+            return
+        if self._watch.interior:
+            keep = said.rows_left
+            self._on_kept_rows = keep is not None and keep.size < self.problem.n
+            run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
+            self._change("interior", run, self._watch.why)
+            return
+        pieces = not bends_evenly(self.problem.loss)  # Newton's method may go round between them
+        if pieces and self._doubtful and is_cheap(self.problem):
+            run = Orthogonal().start(self.problem, Start(), self.target, self._rng)
+            self._change("orthogonal", run, self._watch.why)
+            return
+        w = found.w
+        if w is None:
+            assert found.x is not None
+            w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
+        self._change("newton", self._newton(w, found.b), self._watch.why)
+
+    def _change(self, name: str, run: Run, why: str) -> None:
+        """Another method is at work from here on."""
+        self.notes.append(f"{self.at_work} -> {name}: {why}")
+        self.at_work, self._run = name, run
+
+    def _newton(self, w: Vector, b: float) -> Run:
+        at = Start(w=w, b=b if self.problem.intercept else None)
+        return Newton().start(self.problem, at, self.target, self._rng)
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """What a last step of Newton's method, or the method at work, makes of the answer.
+
+        Where the gap is rounding, P tells w to half its digits only; that step gives the others. Of
+        columns that are nearly alike a factor does not: then w is found in orthogonal coordinates.
+        """
+        lacks = converged and self._run.report.lacks_digits
+        if lacks and self._last is not None and is_cheap(self.problem):
+            again = self._last.start(self.problem, Start(), self.target, self._rng)
+            again.advance(Budget(1))
+            return again.point().bare()
+        constant = self.problem.loss.eta == self.problem.loss.gamma
+        exact = self.at_work == "orthogonal" or (self.at_work == "span" and constant)
+        if self._polish and converged and not exact:
+            run = self._newton(certificate.w, certificate.b)
+            run.advance(Budget(1))
+            return run.point().bare()
+        return self._run.finish(certificate, converged)
+
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> Run | None:
+        """The method at work alone goes on: the next plan chooses anew."""
+        return self._run.resume(problem, target, w)

@@ -1,0 +1,125 @@
+"""A plan for K outputs at work: sweeps over blocks, and Newton's method where these are slow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ...certify.certificate import certify
+from ...certify.points import Certificate, Point, Start
+from ...problems.erm import ERM
+from ..base import Budget, Report, Run, Target, Work
+from ..dual.driver import DualRun
+from ..newton import many_outputs as newton
+
+#: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
+ROUNDING = 1e-9
+
+
+class Named(Run):
+    """A run, and why it was chosen."""
+
+    def __init__(self, run: Run, name: str, why: str) -> None:
+        self._run, self._name, self._note = run, name, f"{name}: {why}"
+        self.advance, self.point, self.seen = run.advance, run.point, run.seen  # type: ignore[method-assign]
+        self.finish, self.resume = run.finish, run.resume  # type: ignore[method-assign]
+
+    @property
+    def report(self) -> Report:
+        """That of the run, with its name and the reason."""
+        said = self._run.report
+        return replace(said, at_work=self._name, notes=[self._note, *said.notes])
+
+
+class BlockPlan(Run):
+    """Sweeps over blocks, until Newton's method would take less time than what is left of them.
+
+    Where that gets no further, `sweeps` go on from its answer.
+    """
+
+    def __init__(
+        self,
+        problem: ERM,
+        run: Run,
+        target: Target,
+        sweeps: Callable[[Start], Run],
+        why: str,
+    ) -> None:
+        self.problem, self._target, self._sweeps = problem, target, sweeps
+        #: what was chosen and why, in words
+        self.notes: list[str] = []
+        self._take(run, f"{{}}: {why}")
+        self._failed = False
+        self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
+        self._passes, self._gaps = 0, [(0, math.inf)]
+
+    def _take(self, run: Run, note: str) -> None:
+        """Go on with another run; {} in the note stands for its name."""
+        self._run = run
+        self.at_work = "dual" if isinstance(run, DualRun) else "newton"
+        self.notes.append(note.format(self.at_work))
+        if isinstance(run, DualRun):
+            run.notes = self.notes
+
+    @property
+    def report(self) -> Report:
+        """That of the method at work, with mu = 1 if it has no momentum, and what was chosen."""
+        said = self._run.report
+        mu = 1.0 if math.isnan(said.mu) else said.mu
+        return replace(said, at_work=self.at_work, mu=mu, notes=self.notes)
+
+    def advance(self, budget: Budget) -> Work:
+        """Go on with the method at work; the estimate of the gap is watched between stretches."""
+        spent = 0
+        while True:
+            stretch = min(budget.passes - spent, max(4, self._passes // 4))
+            work = self._run.advance(replace(budget, passes=stretch))
+            spent, self._passes = spent + work.passes, self._passes + work.passes
+            if isinstance(self._run, newton.NewtonRun) and self._run.stuck:
+                self._go_back(self._run)
+                return Work(spent)
+            estimate = self._run.report.estimate
+            if estimate is None:
+                return Work(spent)
+            if self._leaves(estimate):
+                found = self._run.point()
+                assert found.x is not None
+                w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
+                made = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                self._take(made, "dual -> {}: less time than what is left, by the observed rate")
+                return Work(spent)
+            if spent >= budget.passes or budget.expired:
+                return Work(spent)
+
+    def _go_back(self, run: newton.NewtonRun) -> None:
+        """Sweeps from where Newton's method is, unless only rounding is left."""
+        found = certify(self.problem, run.point().bare())
+        if found.relative > max(self._target.tol, ROUNDING):
+            self._failed = True
+            sweeps = self._sweeps(Start(found.x, found.w, found.b))
+            self._take(sweeps, "newton -> {}: it got no further")
+
+    def _leaves(self, gap: float) -> bool:
+        """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
+        t = newton.TUNING
+        early = self._passes * self._sweep < t.earliest * self._cost
+        if self._failed or early or not 0 < gap < math.inf:
+            return False
+        self._gaps.append((self._passes, gap))
+        before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
+        if not gap < before[1] < math.inf:
+            return before[1] < math.inf
+        rate = math.log(before[1] / gap) / (self._passes - before[0])
+        left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
+        return left * self._sweep > t.margin * self._cost
+
+    def point(self) -> Point | Certificate:
+        """The answer of the method at work."""
+        return self._run.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the method at work."""
+        self._run.seen(certificate)

@@ -1,0 +1,71 @@
+"""Records of a run: where it is, its last look at the gap, how it gets on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..._base.validation import Vector
+from ...certify.points import Certificate
+from .losses_at import Seen
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run is. It is never changed, so that the one before can be kept and taken up again.
+
+    w, b   the point
+    seen   its predictions with their losses; None before the first pass
+    slope  minus the gradient of the losses by w, at the best b
+    pair   a dual point x with its v = A x/(lambda n), which was computed from that x alone
+    fresh  whether the predictions were computed from w alone
+    """
+
+    w: Any
+    b: Any = 0.0
+    seen: Seen | None = None
+    slope: Any = field(default_factory=lambda: np.empty(0))
+    pair: tuple[Vector, Any] | None = None
+    fresh: bool = False
+
+    def but(self, **changes: Any) -> State:
+        """The same with some fields anew, without the time that `replace` takes."""
+        made = object.__new__(State)
+        made.__dict__.update(self.__dict__, **changes)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The dual point of the last gap: x, or that of the state's pair; and its certificate."""
+
+    x: Vector | None = None
+    paired: bool = False
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The least gap and P so far, rounds since one of them fell, and rounds of this stage."""
+
+    gap: float = math.inf
+    value: float = math.inf
+    idle: int = 0
+    rounds: int = 0
+
+    def after(self, gap: float, value: float, little: float) -> Progress:
+        """After a round: idle unless the gap fell by a tenth, or P by more than little."""
+        if gap < 0.9 * self.gap or value < self.value - little:
+            return Progress(min(gap, self.gap), min(value, self.value), 1, self.rounds)
+        return replace(self, idle=self.idle + 1)
+
+    def spared(self) -> Progress:
+        """After a round that hardly counts."""
+        return replace(self, idle=max(self.idle - 1, 0))
+
+    def in_stage(self) -> Progress:
+        """With one round more in this stage."""
+        return replace(self, rounds=self.rounds + 1)

@@ -1,0 +1,164 @@
+"""The rules of the plan: each is taken for its problems only, and the page has them."""
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apcg import ERM, losses, penalties
+from apcg.methods.base import Start, unmet
+from apcg.methods.plan.case import Case
+from apcg.methods.plan.plan import Auto
+from apcg.methods.plan.rules import RULES
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import plan_table
+
+
+class Ridge:
+    """A penalty that is known by its functions only."""
+
+    strong_convexity = 1.0
+
+    def value(self, w):
+        return 0.5 * float(np.vdot(w, w))
+
+    def prox(self, v, step):
+        return v / (1 + step)
+
+    def conjugate(self, v):
+        return 0.5 * float(np.vdot(v, v))
+
+    def conjugate_gradient(self, v):
+        return v
+
+
+class Squares(losses.OwnLoss):
+    """A loss that is known by its functions only."""
+
+    name, gamma = "squares", 1.0
+
+    def value(self, z, y):
+        return 0.5 * (z - y) ** 2
+
+    def derivative(self, z, y):
+        return z - y
+
+    def conjugate(self, u, y):
+        return 0.5 * u**2 + u * y
+
+
+@cache
+def data(n, d):
+    rng = np.random.default_rng(n + d)
+    X = rng.standard_normal((n, d))
+    return X, X[:, 0] + rng.standard_normal(n)
+
+
+def one(loss="logistic", penalty="l2", n=400, d=20, alpha=1e-6, scale=1.0):
+    """A problem with one output."""
+    X, y = data(n, d)
+    return ERM(scale * X, y if loss in ("squared", "huber") else np.sign(y), loss, penalty, alpha)
+
+
+def many(loss="squared", penalty="l2", n=400, d=20, alpha=0.1, **options):
+    """A problem with three outputs."""
+    X = data(n, d)[0]
+    Y = X[:, :3].argmax(axis=1) if loss == "multinomial" else X[:, :3]
+    return ERM(X, np.sign(Y) if loss == "hinge" else Y, loss, penalty, alpha, **options)
+
+
+PRIMAL = Start(side="primal")
+PRIMAL_K = Start(side="primal", w=np.zeros((20, 3)))
+GROUPS, BOX = penalties.GroupLasso([4] * 5), penalties.Box(0.0, 1.0)
+#: For each rule a problem of it, where its run begins, and one that is of a rule after
+#: it (before it, for the last).
+CASES = [
+    ("group lasso", one(penalty=GROUPS), Start(), one()),
+    ("a penalty of your own", one(penalty=Ridge()), Start(), one()),
+    ("a loss of your own", one(Squares()), Start(), one("squared")),
+    ("no penalty, squared", one("squared", None), Start(), one("logistic", None)),
+    (
+        "no penalty on some features, L2 or none on the others, smooth",
+        one(penalty=None),
+        Start(),
+        one(),
+    ),
+    (
+        "no penalty on some features, L2 or none on the others, a",
+        one("hinge", None),
+        Start(),
+        one("hinge"),
+    ),
+    ("bounds, with L2", one(penalty=BOX), Start(), one(penalty=BOX, n=20, d=2100)),
+    ("L2, X so large", one(n=20, d=30, scale=1e9), Start(), one(n=20, d=30)),
+    ("L2, smooth loss, where", one(d=50), PRIMAL, one("hinge", d=50)),
+    ("L2, smooth loss, at least 10", one(), Start(), one(d=50)),
+    ("L2, squared loss, rows so", one("squared", d=50), Start(), one("huber", d=50)),
+    ("L1, elastic net", one(penalty="l1"), Start(), one("hinge", "l1")),
+    ("hinge or epsilon", one("hinge", "l1"), Start(), one("hinge")),
+    ("L2, dense, fewer", one(n=20, d=200), Start(), one(n=20, d=30)),
+    ("L2, hinge", one("hinge"), Start(), one("hinge", n=20_000)),
+    ("the same, more", one("hinge", n=20_000), Start(), one("hinge", d=200)),
+    ("L2 otherwise", one(d=50), Start(), one(penalty=BOX, d=50)),
+    ("bounds alone", one(penalty=BOX, n=20, d=2100), Start(), one()),
+    ("no penalty, squared", many(penalty=None), Start(), many("multinomial", None)),
+    ("no penalty on some", many("multinomial", None), Start(), many("multinomial")),
+    ("a penalty on rows", many(penalty="group"), Start(), many()),
+    ("softmax with L1", many("multinomial", "l1"), Start(), many("multinomial")),
+    ("y of K columns", many(penalty="l1"), Start(), many()),
+    ("other penalties", many(penalty=Ridge()), Start(), many()),
+    ("L2, squared loss, no fewer", many(), Start(), many(n=20, d=200)),
+    ("L2 or elastic net", many("hinge"), Start(), many()),
+]
+
+
+def rule_of(problem, at):
+    """The rule that is taken, and the problem as it sees it."""
+    case = Case(problem, at, plan=Auto())
+    return next(r for r in RULES if r.many == (problem.K > 1) and r.when(case)), case
+
+
+def test_every_rule_has_a_case():
+    for rule, (of, *_) in zip(RULES, CASES, strict=True):
+        assert rule.of.startswith(of)
+
+
+@pytest.mark.parametrize(("of", "problem", "at", "other"), CASES, ids=[c[0] for c in CASES])
+def test_a_rule_is_taken_for_its_problems_only(of, problem, at, other):
+    """Its method has the name that it says, fits the problem, and comes with a reason."""
+    rule, case = rule_of(problem, at)
+    assert rule.of.startswith(of)
+    method = rule.first(case)
+    assert method.name == rule.method
+    assert unmet(method, problem) is None
+    assert rule.reason(case)
+    assert not rule_of(other, at)[0].of.startswith(of)
+    assert Auto().first(problem, at)[0] == method
+
+
+def test_a_path_with_k_outputs_goes_on_with_newton():
+    assert rule_of(many("multinomial"), PRIMAL_K)[0].method == "newton"
+    assert rule_of(many("multinomial"), Start())[0].method == "dual"
+
+
+def test_an_idea_that_is_left_out_is_not_taken():
+    ideas = {"working_set": one(penalty="l1"), "span": one(n=20, d=200), "newton": one()}
+    ideas["orthogonal"] = one(n=20, d=30, scale=1e9)
+    ideas["dual"], ideas["one_by_one"] = one(d=50), many(penalty="l1")
+    for idea, problem in ideas.items():
+        assert Auto().first(problem, Start())[0].name == idea
+        assert Auto((idea,)).first(problem, Start())[0].name != idea
+
+
+def test_mostly_l1_is_solved_output_by_output():
+    mostly, less = (many(penalty="elasticnet", l1_ratio=part) for part in (0.9, 0.1))
+    assert rule_of(mostly, Start())[0].method == "one_by_one"
+    assert rule_of(less, Start())[0].method != "one_by_one"
+
+
+def test_the_page_has_the_rules():
+    page = plan_table.PAGE.read_text(encoding="utf-8")
+    assert page == plan_table.written(page), "run python tools/plan_table.py"
