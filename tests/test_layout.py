@@ -412,4 +412,7 @@ def test_the_house_in_numbers(monkeypatch):
     assert found["files directly in methods/"] <= 4
     assert house.fullest()[0] <= 15, house.fullest()
     assert not found["private members of a problem"]
+    assert not found["raw arrays of X past its door"]
+    assert not found["SimpleNamespace"]
+    assert not found["two parents in methods/"]
     assert house.calls("ERM")  # the counters see something

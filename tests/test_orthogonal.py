@@ -14,7 +14,7 @@ from apcg.methods.newton.stacked import StackedFactor
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import PlanTuning
 from apcg.methods.reductions import orthogonal, refine
-from apcg.methods.reductions.orthogonal import Coordinates, Orthogonal, hidden
+from apcg.methods.reductions.orthogonal import Orthogonal, OrthogonalCoordinates, hidden
 from apcg.problems.objective import Objective
 
 
@@ -32,7 +32,7 @@ def test_coordinates_are_those_of_the_problem(shape, intercept, kind):
     given = sp.csr_array(X) if kind == "sparse" else X
     p = ERM(given, rng.standard_normal(n), "squared", alpha=0.3, intercept=intercept,
             sample_weight=s)  # fmt: skip
-    ways = Coordinates(p)
+    ways = OrthogonalCoordinates(p)
     r = ways.small.d
     assert r == (4 if kind == "low rank" else min(n - (intercept and n <= d), d))
     q = rng.standard_normal(r + intercept)
@@ -54,7 +54,7 @@ def test_a_singular_value_that_is_rounding_is_left_out():
     X[:, 1] = X[:, 0]
     X *= [1e9, 1e9, 1, 1, 1, 1]
     p = ERM(X, X[:, 2], "squared", alpha=1e-20)
-    assert Coordinates(p).small.d == 5
+    assert OrthogonalCoordinates(p).small.d == 5
 
 
 def test_a_ridge_below_the_rounding_of_squares_counts():
@@ -101,7 +101,7 @@ def test_rows_leave_and_return():
     """From a wrong set of rows at rest the steps find the right one."""
     X, y = voice(loss="hinge")
     p = ERM(X, y, "squared_hinge", alpha=1 / len(y))
-    ways = Coordinates(p)
+    ways = OrthogonalCoordinates(p)
     hessian = orthogonal.Stacked(Objective.of(ways.small), ways.U, ways.squares)
     x = np.zeros(len(y))
     x[::3] = 0.1

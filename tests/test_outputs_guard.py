@@ -13,7 +13,7 @@ from apcg.losses.classes import ClassLoss
 from apcg.losses.shift import imbalance
 from apcg.methods.base import Point, Start, Target, Work
 from apcg.methods.dual.method import begin
-from apcg.methods.newton.many_outputs import NewtonRun
+from apcg.methods.newton.many_outputs import BlockNewtonRun
 from apcg.penalties.groups import GroupNorms
 
 RNG = np.random.default_rng(0)
@@ -136,7 +136,7 @@ def test_a_solution_can_be_gone_on_from(penalty, y):
 def test_newton_goes_on_where_the_hessian_is_flat():
     """At W = 0 and far b all rows of the smoothed hinge loss are at a vertex: H is zero there."""
     p = erm(losses.MulticlassHinge(0.5), alpha=1e-4, intercept=True)
-    run = NewtonRun(p, np.zeros((D, K)), np.array([50.0, 0.0, -50.0]))
+    run = BlockNewtonRun(p, np.zeros((D, K)), np.array([50.0, 0.0, -50.0]))
     for _ in range(60):
         run.advance(dataclasses.replace(_budget(), passes=1000))
         if run.stuck:
@@ -167,7 +167,7 @@ def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
         self.stuck = True
         return Work(1)
 
-    monkeypatch.setattr(NewtonRun, "advance", nowhere)
+    monkeypatch.setattr(BlockNewtonRun, "advance", nowhere)
     p = erm(alpha=1e-3, intercept=True)
     start = solve(p, max_epochs=3, random_state=0)
     warm = dataclasses.replace(start, method="auto", side="primal")

@@ -13,7 +13,7 @@ from apcg.certify.certificate import certify, joined
 from apcg.certify.points import Certificate, Point, Start
 from apcg.datasets import DataError
 from apcg.methods.base import Budget, Target
-from apcg.methods.dual.look_k import Look
+from apcg.methods.dual.look_k import LookK
 from apcg.methods.dual.setup_k import SetupK
 from apcg.methods.dual.tuning import MANY
 from apcg.methods.sparse.groups.method import GroupSet
@@ -121,7 +121,7 @@ def test_a_step_of_all_rows_pays_for_the_error_of_w(seed):
         way = p.loss.duals(setup.predictions(W, x), p.y, p.weights) - x
         U = setup.rows(way)
         W = V - error * U / math.sqrt(setup.square_of(U))
-    look = Look.at(setup, blocks, W, 1.0001 * error)
+    look = LookK.at(setup, blocks, W, 1.0001 * error)
     assert look.dual <= p.dual(look.x) + 1e-12
     before = look.dual
     look.step()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._base import validation as validate
-from ._base.checks import Report, function_report
+from ._base.checks import CheckReport, function_report
 from ._base.compile import Function, pointer
 from ._base.own import refuse_overrides
 from ._base.types import Block, Blocks, MatrixLike
@@ -33,7 +33,7 @@ __all__ = ["Custom", "LeastSquares", "LinearComposite", "Logistic", "Quadratic",
 
 def check(
     f: LinearComposite | OwnFunction, x: ArrayLike | None = None, blocks: Blocks | None = None
-) -> Report:
+) -> CheckReport:
     """Compare value, partial gradients, L and mu of a function with one another, by brute force.
 
     Parameters
@@ -44,7 +44,7 @@ def check(
 
     Returns
     -------
-    Report
+    CheckReport
         True if all is well; `str` has a line for each comparison.
 
     Examples

@@ -116,7 +116,7 @@ def convexity_parameter(hessian: ArrayLike, L: ArrayLike) -> float:
 # ---- section 5, ERM ---------------------------------------------------------------------------
 
 
-class Loss(Protocol):
+class LossConstants(Protocol):
     """The constants of a loss: it is 1/gamma-smooth and 1/eta-strongly convex."""
 
     @property
@@ -144,7 +144,7 @@ class Problem(Protocol):
         """The number of outputs."""
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> LossConstants:
         """phi"""
 
     @property

@@ -1,8 +1,8 @@
 """Checks of what users write: the report, its tools, and the check of functions.
 
 `losses.check`, `penalties.check` and `functions.check` compare the parts with one another by brute
-force, at points spread over many scales, and give a `Report`. One that is fine proves nothing; one
-that is not names the point.
+force, at points spread over many scales, and give a `CheckReport`. One that is fine proves
+nothing; one that is not names the point.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLOSE = 1e-5
 
 
 @dataclass
-class Report:
+class CheckReport:
     """What was compared, and how it went. It is true if all of it agrees."""
 
     subject: str
@@ -58,9 +58,9 @@ class Report:
 # ---- smooth functions ---------------------------------------------------------------------------
 
 
-def function_report(problem: Any, around: Vector) -> Report:
+def function_report(problem: Any, around: Vector) -> CheckReport:
     """Everything that can be compared of an f; `problem` is a Composite of it, see `functions`."""
-    report = Report(f"f {problem.shown}")
+    report = CheckReport(f"f {problem.shown}")
     rng = np.random.default_rng(0)
     scale = 1 + np.abs(around)
     points = [around + s * scale * rng.standard_normal(around.size) for s in (0.0, 0.1, 1.0, 10.0)]
@@ -94,7 +94,9 @@ def function_report(problem: Any, around: Vector) -> Report:
     return report
 
 
-def _strongly(report: Report, problem: Any, points: list[Vector], rng: np.random.Generator) -> None:
+def _strongly(
+    report: CheckReport, problem: Any, points: list[Vector], rng: np.random.Generator
+) -> None:
     """f(y) >= f(x) + <grad f(x), y - x> + (mu/2)|y - x|_L^2"""
     mu, L = problem.mu, problem.per_coordinate(problem.L)
     wrong = ""

@@ -56,9 +56,9 @@ def rounding(problem: ERM, found: Certificate) -> float:
     n, d = problem.n_samples, problem.d
     zb, eb = np.empty(x.shape), np.zeros(w.shape)
     for at, part in problem.samples.chunks(max(1, _BLOCK // max(d, 1))):
-        block = abs(part.stored)
-        zb[at] = block @ w
-        eb += block.T @ x[at]
+        size = part.absolute()
+        zb[at] = size.times(w)
+        eb += size.adjoint(x[at])
     sigma = problem.strong_convexity
     zb = 0.5 * _EPS * (math.sqrt(d) + 2) * (zb + np.abs(found.b))
     eb = 0.5 * _EPS * (math.sqrt(n) + 2) * (eb / problem.n + sigma * w)

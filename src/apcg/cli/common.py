@@ -98,7 +98,7 @@ memory = click.option("--memory", metavar="SIZE",
                       "without it, half of what is free.")  # fmt: skip
 
 
-class Loss(click.Choice[str]):
+class LossName(click.Choice[str]):
     """A loss by name; the error says what other libraries' names are here."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -127,7 +127,7 @@ def problem_options(command: Command) -> Command:
                      help="Share of L1 in elasticnet."),
         click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
                      show_default=True, help="Penalty g."),
-        click.option("--loss", type=Loss(LOSSES),
+        click.option("--loss", type=LossName(LOSSES),
                      show_default="smoothed_hinge for two labels; multinomial, the softmax, for "
                      "words and for 3 to 100 whole numbers (for amounts, such as ages, give "
                      "squared); else squared",

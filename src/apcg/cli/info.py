@@ -39,7 +39,7 @@ class ForAlpha(TypedDict):
     auto: Takes
 
 
-class Facts(TypedDict):
+class DataFacts(TypedDict):
     """What is found. Where the labels do not suit the loss, a note is all that follows them."""
 
     sparsity: float
@@ -130,10 +130,10 @@ def auto_takes(problem: ERM) -> Takes:
     return {"side": side, "method": first, "newton_passes": cost}
 
 
-def _facts(data: Dataset) -> Facts:
+def _facts(data: Dataset) -> DataFacts:
     n, d = data.shape
     norms = np.sqrt(by_row(data.X, "X").squared_norms())
-    facts: Facts = {
+    facts: DataFacts = {
         "sparsity": data.nonzeros / (n * d),
         "row_norms": {"min": norms.min(), "mean": norms.mean(), "max": norms.max()},
         "R": norms.max(),
@@ -163,7 +163,7 @@ def _for_alpha(problem: ERM, epsilon: float) -> ForAlpha:
     }  # fmt: skip
 
 
-def _print(data: Dataset, facts: Facts) -> None:
+def _print(data: Dataset, facts: DataFacts) -> None:
     norms = facts["row_norms"]
     click.echo(common.describe(data))
     click.echo(f"file       {data.source}{' (a stand-in, not the real one)' * data.stand_in}")

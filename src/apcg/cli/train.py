@@ -18,7 +18,7 @@ from ..run.solve import solve
 from . import common
 
 
-class Certified(TypedDict):
+class CertifiedFacts(TypedDict):
     """The certificate: the optimum is between `dual` and `primal`."""
 
     primal: float
@@ -48,7 +48,7 @@ class Trained(TypedDict):
     plan: list[str]
     tol: float
     seed: int
-    certificate: Certified
+    certificate: CertifiedFacts
     passes: int
     seconds: float
     status: str
@@ -58,7 +58,7 @@ class Trained(TypedDict):
     intercept: float | list[float]
 
 
-class Facts(Trained):
+class TrainFacts(Trained):
     """All that is printed."""
 
     loss: str
@@ -161,7 +161,7 @@ def train(
     if out is not None:
         model.save(out, read)
     scores, path = _scores(model, found, test), None if out is None else str(out)
-    facts: Facts = {**trained, "loss": loss, "scores": scores, "model": path}
+    facts: TrainFacts = {**trained, "loss": loss, "scores": scores, "model": path}
     common.print_json(facts) if as_json else _print(found, test, facts)
     if r.status.code == "interrupted":
         return 130
@@ -202,7 +202,7 @@ def _scores(model: LinearModel, data: Dataset, test: Dataset | None) -> Scores:
     return scores
 
 
-def _print(data: Dataset, test: Dataset | None, facts: Facts) -> None:
+def _print(data: Dataset, test: Dataset | None, facts: TrainFacts) -> None:
     c, scores = facts["certificate"], facts["scores"]
     click.echo(
         f"solved       by {facts['method']} on the {facts['side']}, "

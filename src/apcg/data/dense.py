@@ -155,6 +155,9 @@ class Dense(Stored):
     def _with_constant(self, constant: float) -> Dense:
         return Dense(self._stored, self._norms, constant)
 
+    def absolute(self) -> Dense:
+        return Dense(np.abs(self._stored), constant=abs(self.constant))
+
     def transpose(self) -> Dense:
         turned = self._stored.T.copy(order="C")
         if not self.constant:

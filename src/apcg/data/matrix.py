@@ -307,5 +307,9 @@ class Stored(ABC):
         """The same memory as a SciPy or NumPy matrix, without the border."""
 
     @abstractmethod
+    def absolute(self) -> Stored:
+        """|X|, number by number: a copy."""
+
+    @abstractmethod
     def transpose(self) -> Stored:
         """X', a copy; the border is a row of it."""

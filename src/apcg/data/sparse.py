@@ -102,6 +102,10 @@ class Sparse(Stored):
     def _with_constant(self, constant: float) -> Sparse:
         return Sparse(*self._arrays, self._d, self._norms, constant)
 
+    def absolute(self) -> Sparse:
+        data, indices, indptr = self._arrays
+        return Sparse(np.abs(data), indices, indptr, self._d, constant=abs(self.constant))
+
     def transpose(self) -> Sparse:
         made, n = self.stored.T.tocsr(), self.shape[0]
         data, indices, indptr = made.data, made.indices, made.indptr

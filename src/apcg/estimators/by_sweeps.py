@@ -24,7 +24,7 @@ LEVELS = 1e-2, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SweptAnswer:
     """Where the sweeps are: what a score and the next alpha need."""
 
     w: Matrix
@@ -45,8 +45,8 @@ def applies(problem: ERM, method: str) -> bool:
 
 
 def solve(
-    problem: ERM, start: Start | Answer | None, tols: tuple[float, ...], passes: int, rng: Any
-) -> list[Answer]:
+    problem: ERM, start: Start | SweptAnswer | None, tols: tuple[float, ...], passes: int, rng: Any
+) -> list[SweptAnswer]:
     """Answers to relative gaps of about `tols`, one after the other."""
     at = Start() if start is None else Start(x=start.x, b=start.b)
     run = begin(problem, at, Target(tols[0], passes), rng)
@@ -56,5 +56,5 @@ def solve(
         most = -(-passes * (k + 1) // len(tols))
         with np.errstate(all="ignore"):
             spent += run.advance(Budget(max(most - spent, 0), False, None)).passes
-        found.append(Answer(*run.answer(), spent))
+        found.append(SweptAnswer(*run.answer(), spent))
     return found

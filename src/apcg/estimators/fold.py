@@ -6,8 +6,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -36,7 +35,7 @@ class Fold:
     model: Any  # a copy of the estimator, to be scored; it scores itself if `scorer` is None
     rng: np.random.Generator
     options: dict[str, Any]
-    answers: dict[int, Sequence[Solution | by_sweeps.Answer]] = field(default_factory=dict)
+    answers: dict[int, Sequence[Solution | by_sweeps.SweptAnswer]] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     changes: dict[int, float] = field(default_factory=dict)
     passes: dict[int, int] = field(default_factory=dict)
@@ -151,9 +150,17 @@ class Fold:
         return float(self.model._scores(*self.test, W, b, **self.scored)[0])
 
 
+class PathPoint(NamedTuple):
+    """The answer for one alpha of a path that keeps no dual points."""
+
+    w: Vector
+    intercept: float
+    x: None = None
+
+
 def _picked(found: Sequence[Any], k: int) -> list[Any]:
     """The answers for alpha k, of problems that have W and b of all alphas each."""
-    return [SimpleNamespace(w=W[k].copy(), intercept=float(b[k]), x=None) for W, b, _ in found]
+    return [PathPoint(W[k].copy(), float(b[k])) for W, b, _ in found]
 
 
 def _extrapolated(problem: ERM, known: Sequence[Any], ahead: float) -> Start | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from types import CodeType, FunctionType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,10 @@ NAMES = {
     ),
     _svm: ("LinearSVC", "LinearSVR"),
 }  # fmt: skip
-theirs: Any = SimpleNamespace(
-    **{name: getattr(module, name) for module, names in NAMES.items() for name in names}
-)
+theirs: Any = ModuleType("theirs", "The classes and functions of scikit-learn that are in NAMES.")
+for _module, _names in NAMES.items():
+    for _name in _names:
+        setattr(theirs, _name, getattr(_module, _name))
 
 BaseRidge: Any = _private(_ridge, "_BaseRidge")
 BaseRidgeCV: Any = _private(_ridge, "_BaseRidgeCV")

@@ -108,7 +108,7 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
     tol = GAP.of(model.tol)
     sigma = _best_scale(y, s, model.epsilon)
     problem = ERM(X, y, losses.Huber(1.0), "l2", 1.0, weights, intercept=model.fit_intercept)
-    spent, zero = 0, Zero()
+    spent, zero = 0, ZeroSearch()
     warm = model.warm_start and hasattr(model, "coef_")
     last = (model.coef_.astype(np.float64), model.intercept_ - offset) if warm else None
     for _ in range(ROUNDS):
@@ -169,7 +169,7 @@ def _dual(problem: ERM, st: Vector, y: Vector, s: Vector, S: float, alpha: float
     return c * linear - c * c * square if c > 0 else 0.0
 
 
-class Zero:
+class ZeroSearch:
     """The zero of an increasing function of sigma: false position, halved where it is slow."""
 
     def __init__(self) -> None:

@@ -131,7 +131,7 @@ def fit_liblinear(
         problem = ERM(samples, y, kind, "l2", 1 / (C * total), sample_weight=weights)
         plan = Plan([problem], ["regression"], _attributes)
     else:
-        target = Target.of(y, class_weight, weights)
+        target = ClassTarget.of(y, class_weight, weights)
         joint = multi_class == "crammer_singer"
         plan = _joint(samples, target, C) if joint else _apart(samples, target, loss, penalty, C)
     found = answers.solve(plan, tol, max_iter, random_state)
@@ -151,7 +151,7 @@ def _with_constant(X: Any, value: float) -> Any:
 
 
 @dataclass(frozen=True)
-class Target:
+class ClassTarget:
     """The class of each sample, by number, and the weights of samples and of classes, if any."""
 
     codes: Index
@@ -160,7 +160,7 @@ class Target:
     classes: Vector | None
 
     @classmethod
-    def of(cls, y: Any, class_weight: Any, weights: Vector | None) -> Target:
+    def of(cls, y: Any, class_weight: Any, weights: Vector | None) -> ClassTarget:
         """From what LinearSVC was given."""
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -183,7 +183,7 @@ class Target:
         return found, float(self.codes.size if found is None else found.sum())
 
 
-def _joint(X: Any, target: Target, C: float) -> Plan:
+def _joint(X: Any, target: ClassTarget, C: float) -> Plan:
     """The loss of Crammer and Singer: one problem over all classes."""
     weights, total = target.weights(range(target.K))
     loss = losses.MulticlassHinge(0.0, target.K)
@@ -191,7 +191,7 @@ def _joint(X: Any, target: Target, C: float) -> Plan:
     return Plan([problem], ["all classes"], _attributes)
 
 
-def _apart(X: Any, target: Target, loss: str, penalty: str, C: float) -> Plan:
+def _apart(X: Any, target: ClassTarget, loss: str, penalty: str, C: float) -> Plan:
     """One problem for two classes, else one against the rest for each.
 
     The weight of a class is that of its own samples in its own problem: LIBLINEAR gives the rest

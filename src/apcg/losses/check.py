@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .._base.checks import CLOSE, Report, argmin, differ, first
+from .._base.checks import CLOSE, CheckReport, argmin, differ, first
 from .._base.own import locked
 from .._base.validation import Matrix, Vector
 
 
-def loss_report(loss: Any, value: Callable[[Vector], Any] | None = None) -> Report:
+def loss_report(loss: Any, value: Callable[[Vector], Any] | None = None) -> CheckReport:
     """Everything that can be compared of a loss; see `losses.check`."""
-    report = Report(f"loss {loss!r}")
+    report = CheckReport(f"loss {loss!r}")
     m = _spread(loss.kinks)
     _slopes(report, loss, m)
     _constants(report, loss, m)
@@ -33,9 +33,9 @@ def loss_report(loss: Any, value: Callable[[Vector], Any] | None = None) -> Repo
     return report
 
 
-def quick_loss_report(loss: Any) -> Report:
+def quick_loss_report(loss: Any) -> CheckReport:
     """The cheap part, at few points."""
-    report = Report(f"loss {loss!r}")
+    report = CheckReport(f"loss {loss!r}")
     m = np.array([-30.0, -2.0, -0.4, 0.1, 0.7, 1.3, 30.0])
     _slopes(report, loss, m)
     _constants(report, loss, m)
@@ -48,7 +48,7 @@ def _spread(kinks: Vector) -> Vector:
     return np.unique(np.concatenate([-sizes, [0.0], sizes, around]))
 
 
-def _slopes(report: Report, loss: Any, m: Vector) -> None:
+def _slopes(report: CheckReport, loss: Any, m: Vector) -> None:
     """phi is convex with the derivative phi', whose values are -x for x in the domain."""
     h = 1e-6 * (1 + np.abs(m))
     left, right = loss.derivative(m - h), loss.derivative(m + h)
@@ -66,7 +66,7 @@ def _slopes(report: Report, loss: Any, m: Vector) -> None:
     report.add("-derivative is in the domain", first(outside, m, "m", -slopes))
 
 
-def _constants(report: Report, loss: Any, m: Vector) -> None:
+def _constants(report: CheckReport, loss: Any, m: Vector) -> None:
     """phi' is 1/gamma-Lipschitz and increases by at least 1/eta."""
     h = 1e-4 * (1 + np.abs(m))
     bend = (loss.derivative(m + h) - loss.derivative(m - h)) / (2 * h)
@@ -85,7 +85,7 @@ def _inside(loss: Any) -> Vector:
     return np.array([lower + (upper - lower) * t for t in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)])
 
 
-def _conjugate(report: Report, loss: Any) -> None:
+def _conjugate(report: CheckReport, loss: Any) -> None:
     x = _inside(loss)
 
     def minus(u: float) -> Callable[[float], float]:
@@ -99,7 +99,7 @@ def _conjugate(report: Report, loss: Any) -> None:
     report.add("conjugate is infinite outside the domain", first(finite, beyond, "x"))
 
 
-def _prox_of_conjugate(report: Report, loss: Any) -> None:
+def _prox_of_conjugate(report: CheckReport, loss: Any) -> None:
     x = _inside(loss)
     low, high = -float(x.max()) * 1.03 - 1e-6, -float(x.min()) * 1.03 + 1e-6
     wrong = ""
@@ -121,9 +121,9 @@ def _prox_of_conjugate(report: Report, loss: Any) -> None:
 
 def outputs_report(
     loss: Any, y: Any, K: int, value: Callable[[Matrix, Any], Any] | None = None
-) -> Report:
+) -> CheckReport:
     """Everything that can be compared of a loss with K outputs, for labels y of a few rows."""
-    report = Report(f"loss {loss!r}")
+    report = CheckReport(f"loss {loss!r}")
     z = _spread_of_rows(np.random.default_rng(0), len(y), K)
     if not _shapes_of_rows(report, loss, z[0], y):
         return report
@@ -145,9 +145,9 @@ def outputs_report(
     return report
 
 
-def quick_outputs_report(loss: Any, y: Any, K: int) -> Report:
+def quick_outputs_report(loss: Any, y: Any, K: int) -> CheckReport:
     """The cheap part, at few points."""
-    report = Report(f"loss {loss!r}")
+    report = CheckReport(f"loss {loss!r}")
     z = _spread_of_rows(np.random.default_rng(0), len(y), K)[::3]
     if _shapes_of_rows(report, loss, z[0], y):
         report.add("derivative against differences of value", _slopes_of_rows(loss, z, y))
@@ -161,7 +161,7 @@ def _spread_of_rows(rng: np.random.Generator, n: int, K: int) -> list[Matrix]:
     return [locked(size * rng.standard_normal((n, K))) for size in sizes]
 
 
-def _shapes_of_rows(report: Report, loss: Any, z: Matrix, y: Any) -> bool:
+def _shapes_of_rows(report: CheckReport, loss: Any, z: Matrix, y: Any) -> bool:
     n, K = z.shape
     u = loss.derivative(z, y)
     parts = {

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._base import validation as validate
-from .._base.checks import Report
+from .._base.checks import CheckReport
 from .._base.own import is_own, refuse_overrides
 from .base import BaseLoss, ScalarLoss
 from .check import loss_report, outputs_report, quick_loss_report
@@ -128,7 +128,7 @@ def by_name(loss: Any) -> Any:
     return by_name(made()) if is_own(made) else made()
 
 
-def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None) -> Report:
+def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None) -> CheckReport:
     """Compare the parts of a loss with one another, by brute force; print what it gives back.
 
     Value against derivative, -derivative against the domain, the conjugate against numerical
@@ -144,7 +144,7 @@ def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None
 
     Returns
     -------
-    Report
+    CheckReport
         True if all is well; `str` has a line for each comparison.
 
     Examples

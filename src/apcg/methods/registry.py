@@ -25,7 +25,7 @@ from .paper.afg import AFGMethod
 from .paper.apcg import Algorithm5
 from .paper.sdca import DualAscent
 from .plan.plan import Auto
-from .reductions.least_squares import LeastSquares
+from .reductions.least_squares import LeastSquaresMethod
 from .reductions.orthogonal import Orthogonal
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
@@ -128,7 +128,7 @@ for _method in (
     Smoothing(),
     Span(Auto()),
     Orthogonal(),
-    LeastSquares(),
+    LeastSquaresMethod(),
     WorkingSet(),
     GroupSet(),
     StochasticAverageGradient(),

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._base.checks import CLOSE, Report, inner
+from .._base.checks import CLOSE, CheckReport, inner
 from .._base.validation import Vector
 from .psi import OwnPenalty, Penalty, refuse_ignored
 
 
-def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Report:
+def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> CheckReport:
     """Compare value, prox and strong convexity of a penalty with one another, by brute force.
 
     Parameters
@@ -23,7 +23,7 @@ def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Rep
 
     Returns
     -------
-    Report
+    CheckReport
         True if all is well; `str` has a line for each comparison.
 
     Examples
@@ -44,9 +44,9 @@ def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Rep
     return penalty_report(psi, size, i)
 
 
-def penalty_report(psi: Any, size: int | None, i: int) -> Report:
+def penalty_report(psi: Any, size: int | None, i: int) -> CheckReport:
     """Everything that can be compared of a penalty; see `penalties.check`."""
-    report = Report(f"penalty {psi!r}")
+    report = CheckReport(f"penalty {psi!r}")
     rng = np.random.default_rng(0)
     points = [_block(rng.standard_normal(size or 1) * s, size) for s in (0.01, 0.3, 1.0, 5.0, 100)]
     steps = (0.01, 0.5, 1.0, 10.0)
@@ -80,7 +80,9 @@ def penalty_report(psi: Any, size: int | None, i: int) -> Report:
     return report
 
 
-def _prox(report: Report, psi: Any, i: int, tried: list[Any], rng: np.random.Generator) -> None:
+def _prox(
+    report: CheckReport, psi: Any, i: int, tried: list[Any], rng: np.random.Generator
+) -> None:
     wrong, infinite = "", ""
     for v, step, p in tried:
         at = float(psi.value(p, i))

@@ -423,7 +423,8 @@ def _minimizer(problem: Composite, i: int, x: Block, c: Block) -> Block:
     if np.all(np.isfinite(x)) and np.max(np.abs(x)) <= 10 * np.max(np.abs(before)):
         return x  # as well as the prox knows it
     columns = getattr(problem.f, "columns", None)
-    if columns is not None and abs(columns.stored[problem.block(i)]).max() > 0:
+    own = None if columns is None else columns.rows(np.atleast_1d(problem.block(i)))
+    if own is not None and own.absolute().adjoint(np.ones(own.shape[0])).max() > 0:
         raise ValueError(
             f"the squares of column {i} underflow, and with them the curvature that steps go by; "
             "scale the features (to a standard deviation of 1, say)."

@@ -48,7 +48,7 @@ def error_bound(setup: SetupK, steps: int, first: float) -> float:
 
 
 @dataclass(eq=False)
-class Look:
+class LookK:
     """x and its W, the values there, and what is needed to go on from them."""
 
     setup: SetupK
@@ -64,7 +64,7 @@ class Look:
     dual: float
 
     @classmethod
-    def at(cls, setup: SetupK, blocks: Matrix, W: Matrix, error: float) -> Look:
+    def at(cls, setup: SetupK, blocks: Matrix, W: Matrix, error: float) -> LookK:
         """One product with X, for z."""
         p, x = setup.problem, setup.x(blocks)
         z = setup.predictions(W, x)

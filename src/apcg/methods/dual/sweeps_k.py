@@ -16,7 +16,7 @@ from ..._kernels.dual import many_outputs_momentum as kernel
 from ...certify.points import Certificate, Point, Start
 from ...data.products_k import with_pads
 from ...losses.base import LOGISTIC, SOFTMAX
-from .look_k import Look, error_bound
+from .look_k import LookK, error_bound
 from .setup_k import SetupK
 from .start_k import start
 
@@ -132,10 +132,10 @@ class PlainK:
         np.asarray(self.state.W)[:] = self.setup.rows(self.setup.x(self.a))
         self.steps = 0
 
-    def look(self) -> Look:
+    def look(self) -> LookK:
         """The values at the blocks and W as kept; for L2 without intercepts."""
         error = error_bound(self.setup, self.steps, self.first)
-        return Look.at(self.setup, self.a, self.w, error)
+        return LookK.at(self.setup, self.a, self.w, error)
 
     def point(self, first: bool, wanted: float | None = None) -> Point | Certificate:
         """x and what goes with it; without v where the `first` look is likely to end the run.

@@ -66,10 +66,10 @@ def split(X: Stored) -> Split:
 
 def _greedy(X: Stored, count: Index) -> NDArray[np.bool_]:
     """Columns of which no row has two, rare ones first."""
-    by_column = X.stored.tocsc()
+    _, indices, indptr = X.transpose().view(views.arrays)
     chosen, taken = np.zeros(count.size, np.uint8), np.zeros(X.shape[0], np.uint8)
     order = np.argsort(count, kind="stable")
-    kernel.independent(by_column.indices, by_column.indptr, order, taken, chosen)
+    kernel.independent(indices, indptr[: count.size + 1], order, taken, chosen)
     return chosen.astype(bool)
 
 

@@ -125,7 +125,9 @@ class BlockNewton:
     needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_OR_NONE, KNOWN_LOSS)
     side: ClassVar[str] = "primal"
 
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
+    def start(
+        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
+    ) -> BlockNewtonRun:
         """Begin at w, or at what fits x, or at zero."""
         p = problem
         if at.x is not None:
@@ -133,10 +135,10 @@ class BlockNewton:
         w = np.zeros((p.d, p.K)) if at.w is None else at.w
         if at.w is None and at.x is not None:
             w = p.omega(at.x)
-        return NewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
+        return BlockNewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
 
 
-class NewtonRun(Run):
+class BlockNewtonRun(Run):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
 
     def __init__(

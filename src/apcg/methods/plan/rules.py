@@ -22,7 +22,7 @@ from ..newton.newton import Newton, NewtonTuning
 from ..paper import adaptive
 from ..paper.adaptive import AdaptiveMethod
 from ..paper.afg import AFGMethod
-from ..reductions.least_squares import LeastSquares
+from ..reductions.least_squares import LeastSquaresMethod
 from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
@@ -121,8 +121,8 @@ RULES = (
     Rule(
         "least_squares",
         of="no penalty, squared loss",
-        when=lambda c: c.fits(LeastSquares()),
-        first=lambda c: LeastSquares(),
+        when=lambda c: c.fits(LeastSquaresMethod()),
+        first=lambda c: LeastSquaresMethod(),
         why="there is no penalty, and the loss is squared",
         then="the minimiser of least norm, by a singular value decomposition or LSMR",
     ),
@@ -244,8 +244,8 @@ RULES = (
         "least_squares",
         many=True,
         of="no penalty, squared loss",
-        when=lambda c: c.fits(LeastSquares()),
-        first=lambda c: LeastSquares(),
+        when=lambda c: c.fits(LeastSquaresMethod()),
+        first=lambda c: LeastSquaresMethod(),
         why="there is no penalty, and the loss is squared",
         then="the minimiser of least norm, by a singular value decomposition or LSMR",
     ),

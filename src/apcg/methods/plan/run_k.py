@@ -78,7 +78,7 @@ class BlockPlan(Run):
             stretch = min(budget.passes - spent, max(4, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
-            if isinstance(self._run, newton.NewtonRun) and self._run.stuck:
+            if isinstance(self._run, newton.BlockNewtonRun) and self._run.stuck:
                 self._go_back(self._run)
                 return Work(spent)
             estimate = self._run.report.estimate
@@ -88,13 +88,13 @@ class BlockPlan(Run):
                 found = self._run.point()
                 assert found.x is not None
                 w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
-                made = newton.NewtonRun(self.problem, w, np.asarray(found.b))
+                made = newton.BlockNewtonRun(self.problem, w, np.asarray(found.b))
                 self._take(made, "dual -> {}: less time than what is left, by the observed rate")
                 return Work(spent)
             if spent >= budget.passes or budget.expired:
                 return Work(spent)
 
-    def _go_back(self, run: newton.NewtonRun) -> None:
+    def _go_back(self, run: newton.BlockNewtonRun) -> None:
         """Sweeps from where Newton's method is, unless only rounding is left."""
         found = certify(self.problem, run.point().bare())
         if found.relative > max(self._target.tol, ROUNDING):

@@ -44,7 +44,7 @@ NO_PENALTY = Need(
 
 
 @dataclass(frozen=True)
-class LeastSquares:
+class LeastSquaresMethod:
     """The method "least_squares". It needs no start."""
 
     name: ClassVar[str] = "least_squares"

@@ -103,7 +103,7 @@ def is_cheap(problem: ERM) -> bool:
     return n * d * min(n, d) <= CHEAP
 
 
-class Coordinates:
+class OrthogonalCoordinates:
     """X - 1 m' = U diag(sigma) B', and the ways between w, b and q; c is the last entry of q."""
 
     def __init__(self, problem: ERM) -> None:
@@ -185,7 +185,7 @@ class OrthogonalRun(Run):
         if self._done:
             return Work(0)
         p, nothing = self.problem, np.zeros(self.problem.d)
-        ways = Coordinates(p)
+        ways = OrthogonalCoordinates(p)
         self._found = certify(p, Point(nothing, np.zeros(p.n_samples) if ways.small.d else None))
         if ways.small.d > 0:
             hessian = Stacked(Objective.of(ways.small), ways.U, ways.squares)
@@ -198,14 +198,14 @@ class OrthogonalRun(Run):
         self._done = True
         return Work(min(p.n_samples, p.d))
 
-    def _answers(self, ways: Coordinates, hessian: Stacked, budget: Budget) -> Answers:
+    def _answers(self, ways: OrthogonalCoordinates, hessian: Stacked, budget: Budget) -> Answers:
         """By Newton's method, if the loss is smooth; by interior points, if it is in pieces."""
         if self.problem.loss.gamma > 0:
             yield self._by_newton(ways, hessian, budget)
         if unmet(Interior(), ways.small) is None:
             yield from self._by_interior(ways, budget)
 
-    def _by_newton(self, ways: Coordinates, hessian: Stacked, budget: Budget) -> Answer:
+    def _by_newton(self, ways: OrthogonalCoordinates, hessian: Stacked, budget: Budget) -> Answer:
         """The answer to the small problem."""
         p, small = self.problem, ways.small
         run = NewtonRun(small, Start(), self._target, self._rng, NewtonTuning(), hessian)
@@ -215,7 +215,7 @@ class OrthogonalRun(Run):
         q = ways.q(run.point())
         return q, p.loss.duals(ways.z(q), p.y, p.weights)
 
-    def _by_interior(self, ways: Coordinates, budget: Budget) -> Answers:
+    def _by_interior(self, ways: OrthogonalCoordinates, budget: Budget) -> Answers:
         """One answer closer than the other."""
         run = Interior().start(ways.small, Start(), self._target, self._rng)
         for _ in range(LOOKS):

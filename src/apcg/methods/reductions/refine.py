@@ -48,7 +48,7 @@ PART = 0.9
 
 
 class Ways(Protocol):
-    """The coordinates q, as `orthogonal.Coordinates` has them."""
+    """The coordinates q, as `orthogonal.OrthogonalCoordinates` has them."""
 
     def w(self, q: Vector) -> tuple[Vector, float]:
         """w and b of q."""
