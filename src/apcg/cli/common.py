@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypedDict, TypeVar
 
 import click
@@ -90,6 +91,9 @@ class Names(click.ParamType):  # type: ignore[type-arg]
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+as_html = click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                       help="Write a page with curves to click on, tables and the data's facts; "
+                       "one file, which needs no network. Wants plotly.")  # fmt: skip
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
                     help="The same seed gives the same result.")  # fmt: skip
 

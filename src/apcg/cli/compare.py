@@ -9,9 +9,9 @@ import click
 
 from .. import datasets, plots, theory
 from .._base import files
-from ..certify.result import Solution, gap_in_words
+from ..certify.result import gap_in_words
 from ..datasets import DataError, Dataset
-from ..experiments import comparison
+from ..experiments import comparison, page, pages
 from ..methods import registry
 from ..problems.erm import ERM
 from . import common
@@ -44,6 +44,7 @@ from . import common
     help="Folder for the plots.",
 )
 @click.option("--plot/--no-plot", default=True, show_default=True)
+@common.as_html
 @common.seed
 @common.as_json  # fmt: skip
 def compare(
@@ -57,21 +58,26 @@ def compare(
     bound: bool,
     out: Path,
     plot: bool,
+    html: Path | None,
     seed: int,
     as_json: bool,
 ) -> int:
     """Run several methods on DATA: passes and seconds to relative gaps of 1e-3, 1e-6 and 1e-9.
 
     The relative gap is the duality gap over the objective. Every method starts from zero with the
-    same seed, and its gap is checked after every pass, which is in the seconds.
+    same seed, and runs twice: passes are counted with a look at the gap after every pass, seconds
+    with as few looks as `apcg train` takes.
 
     \b
     apcg compare text --methods auto,apcg,sdca --alpha 1e-4,1e-6
+    apcg compare text --html report.html
 
     The plots are DATA-convergence.png and .pdf in the folder --out. Ctrl-C ends the method that is
     running; what was measured is printed and drawn.
     """
     found = datasets.load(data)
+    if html is not None:
+        page.check(html, (found.name, found.source))
     given, loss = loss, common.find_loss(found, loss)
     problem, _ = common.make_problem(found, loss, penalty, alpha[0], l1_ratio)
     refused = comparison.refusals(problem, methods)
@@ -83,32 +89,31 @@ def compare(
     methods = tuple(method for method in methods if method not in refused)
     if not methods:
         raise DataError("none of the methods applies to this loss and penalty.")
-    runs: dict[float, dict[str, Solution]] = {}
+    runs: dict[float, comparison.Runs] = {}
     rows: list[comparison.Row] = []
     interrupted = False
     for a in alpha:
         cell = problem.with_alpha(a)
-        runs[a], interrupted = comparison.run(
-            cell,
-            methods,
-            passes=max_passes,
-            tol=min(comparison.GAPS),
-            seed=seed,
-            verbose=common.on_terminal(),
+        runs[a], interrupted = comparison.run_twice(
+            cell, methods, passes=max_passes, seed=seed, verbose=common.on_terminal()
         )
         rows += comparison.summary(cell, runs[a])
-        if not as_json and runs[a]:
+        if not as_json and runs[a].looked:
             _print(a, [row for row in rows if row["alpha"] == a], max_passes)
         if interrupted:
             break
     written = _draw(found, problem, runs, out, bound) if plot else []
+    if html is not None:
+        about = [("loss", loss), ("penalty", penalty), ("seed", str(seed))]
+        shown = pages.of_comparison(found, problem, runs, rows, facts=about, bound=bound)
+        written.append(str(page.write(shown, html)))
     if as_json:
         facts: dict[str, object] = {"data": common.origin(found), "loss": loss}
         facts |= {"penalty": penalty, "seed": seed}
         facts |= {"max_passes": max_passes, "runs": rows, "plots": written}
         common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
     elif written:
-        click.echo(f"\nplots: {', '.join(written)}")
+        click.echo(f"\nwritten: {', '.join(written)}")
     if interrupted and not as_json:
         click.echo("interrupted: these are the runs until then.", err=True)
     return 130 if interrupted else 0
@@ -119,12 +124,7 @@ def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     head = ["passes (seconds) to a relative gap of", *gaps, "P(w)", "at the end"]
     lines = []
     for row in rows:
-        cells = [
-            f"{row['passes'][g]:.0f} ({row['seconds'][g]:.2f})"
-            if row["passes"][g] is not None
-            else "stopped" if row["status"] in ("interrupted", "precision") else f"> {max_passes}"
-            for g in gaps
-        ]  # fmt: skip
+        cells = [_cost(row, g, max_passes) for g in gaps]
         end = gap_in_words(row["gap"] / abs(row["primal"]), 1) if row["primal"] else "0"
         lines.append([row["method"], *cells, f"{row['primal']:.10f}", end])
     click.echo(f"\nlambda = {alpha:g}\n{common.table(head, lines)}")
@@ -132,19 +132,26 @@ def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     click.echo(f"The {common.optimum(proof, best, 12)}.")
 
 
+def _cost(row: comparison.Row, gap: str, max_passes: int) -> str:
+    passes, seconds = row["passes"][gap], row["seconds"][gap]
+    if passes is None:
+        return "stopped" if row["status"] in ("interrupted", "precision") else f"> {max_passes}"
+    return f"{passes:.0f} ({'-' if seconds is None else f'{seconds:.2f}'})"
+
+
 def _draw(
-    data: Dataset, problem: ERM, runs: dict[float, dict[str, Solution]], out: Path, bound: bool
+    data: Dataset, problem: ERM, runs: dict[float, comparison.Runs], out: Path, bound: bool
 ) -> list[str]:
     """The gap against passes and against seconds, a column for each lambda."""
     panels: dict[tuple[str, str], plots.Panel] = {}
     rows = ["", " "]  # passes, seconds: the axes say it
     for alpha, found in runs.items():
-        traces = {name: r.trace for name, r in found.items() if len(r.trace)}
+        traces = {name: r.trace for name, r in found.looked.items() if len(r.trace)}
+        clock = {name: r.trace for name, r in found.timed.items() if len(r.trace)}
         cell, column = problem.with_alpha(alpha), plots.lambda_label(alpha)
         promised = partial(theory.dual_bound, cell) if bound and cell.mu > 0 else None
-        common_to_both: plots.Panel = {"traces": traces, "y": "gap", "log_x": True}
-        panels[rows[0], column] = {**common_to_both, "bound": promised}
-        panels[rows[1], column] = {**common_to_both, "x": "seconds"}
+        panels[rows[0], column] = {"traces": traces, "y": "gap", "log_x": True, "bound": promised}
+        panels[rows[1], column] = {"traces": clock, "y": "gap", "log_x": True, "x": "seconds"}
     try:
         figure = plots.grid(rows, [plots.lambda_label(a) for a in runs], panels, str(data))
     except ImportError as error:

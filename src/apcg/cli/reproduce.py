@@ -10,7 +10,7 @@ import click
 from tqdm import tqdm
 
 from .. import datasets
-from ..experiments import paper, report
+from ..experiments import page, pages, paper, report
 from . import common
 
 
@@ -58,6 +58,7 @@ from . import common
     show_default="one for each processor",
     help="Cells that are run at a time.",
 )
+@common.as_html
 @common.seed
 @common.as_json  # fmt: skip
 def reproduce(
@@ -68,6 +69,7 @@ def reproduce(
     methods: str,
     passes: int | None,
     jobs: int,
+    html: Path | None,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -79,6 +81,7 @@ def reproduce(
 
     \b
     apcg reproduce --quick
+    apcg reproduce --quick --html paper.html
     APCG_DATA_DIR=~/data apcg reproduce --out out/paper
 
     Each cell's curves are written as soon as it has ended. Ctrl-C keeps what there is.
@@ -86,6 +89,8 @@ def reproduce(
     (out / "curves").mkdir(parents=True, exist_ok=True)
     passes = passes or (paper.QUICK_PASSES if quick else paper.PASSES)
     sets = [paper.generated(name, seed) if quick else datasets.load(name) for name in names]
+    if html is not None:
+        page.check(html, [name for data in sets for name in (data.name, data.source)])
     if not as_json:
         for data in sets:
             click.echo(f"{common.describe(data)}; {data.source}")
@@ -107,9 +112,15 @@ def reproduce(
             sets, alpha, passes=passes, seed=seed, jobs=jobs, methods=chosen, tick=tick, done=done
         )
     written = _draw(sets, cells, out)
-    page = report.write(sets, cells, out, passes=passes, seed=seed, interrupted=interrupted,
+    if html is not None:
+        about = [("loss", "smoothed_hinge"), ("penalty", "l2"), ("seed", str(seed))]
+        note = " ".join(report.sources(sets))
+        written.append(
+            str(page.write(pages.of_reproduction(sets, cells, facts=about, note=note), html))
+        )
+    summary = report.write(sets, cells, out, passes=passes, seed=seed, interrupted=interrupted,
                         figures=bool(written))  # fmt: skip
-    _tell(sets, cells, [str(page), *written], interrupted, as_json)
+    _tell(sets, cells, [str(summary), *written], interrupted, as_json)
     return 130 if interrupted else 0
 
 
@@ -138,4 +149,6 @@ def _tell(
         click.echo(f"{claim['holds_in']} of {claim['cells']} cells: {claim['claim']}")
         for text in claim["exceptions"]:
             click.echo(f"    not so: {text}")
-    click.echo(f"\nThe report is {files[0]}.")
+    click.echo(
+        f"\nThe report is {' and '.join([files[0], *(f for f in files if f.endswith('.html'))])}."
+    )

@@ -22,6 +22,7 @@ EASY, EASY_ALPHA = 1e-6, 1e-4
 FACTOR = 2.0
 #: "The same complexity" is within this factor.
 SAME = 3.0
+MARKS = {True: "holds", False: "does not hold everywhere", None: "was not run"}
 WORDS = {"primal": "P(w) - P*", "gap": "duality gap"}
 
 
@@ -256,22 +257,10 @@ def _lines(
         f"{TOL:g}. P* is the smallest P of all runs, one of them `auto` for up to "
         f"{LONGER * passes} passes.\n"
     )
-    for data in sets:
-        if data.stand_in:
-            yield (
-                f"**{data.name} is not the paper's file**: {Path(data.source).name} stands in for "
-                "it, so its numbers are to be compared with the paper's only loosely.\n"
-            )
-        elif data.source.startswith("generated"):
-            yield (
-                f"**{data.name} is generated** in the shape of the paper's data, not real: without "
-                "topics, documents of many features are easily separated, which suits SDCA.\n"
-            )
+    yield from (f"{line}\n" for line in sources(sets))
     yield "## What holds\n"
     for claim in claims(cells):
-        mark = {True: "holds", False: "does not hold everywhere", None: "was not run"}[
-            claim["holds"]
-        ]
+        mark = MARKS[claim["holds"]]
         yield f"- {claim['claim']}: **{mark}** ({claim['holds_in']} of {claim['cells']} cells)."
         yield from (f"    - not so: {text}" for text in claim["exceptions"])
     yield "\n## Table 1\n"
@@ -298,15 +287,33 @@ def _lines(
     yield "\nThe curves are in `curves/`, one CSV file a cell."
 
 
-def _ends(cells: list[Cell]) -> Iterator[str]:
+def sources(sets: list[Dataset]) -> Iterator[str]:
+    """What is to be known of data that is not the paper's."""
+    for data in sets:
+        if data.stand_in:
+            yield (
+                f"{data.name} is not the paper's file: {Path(data.source).name} stands in for it, "
+                "so its numbers are to be compared with the paper's only loosely."
+            )
+        elif data.source.startswith("generated"):
+            yield f"{data.name} is not the paper's file: it is {data.source}."
+
+
+def ends(cells: list[Cell]) -> tuple[list[str], list[list[str]]]:
+    """(head, rows) of a table: where each method ended, and the proof of P*."""
     others = [m for m in OTHERS if any(m in c.traces for c in cells)]
     columns = [(m, "primal") for m in (*METHODS, *others)]
     columns += [(m, "gap") for m in (*METHODS[:2], *others)]
     head = [f"{plots.NAMES[m]} {'P - P*' if what == 'primal' else 'gap'}" for m, what in columns]
-    yield f"| data | lambda | {' | '.join(head)} | best P | best P - best D |"
-    yield "|---" * (len(columns) + 4) + "|"
+    rows = []
     for c in cells:
-        ends = [_end(c, m, what) if m in c.traces else "-" for m, what in columns]
-        yield (
-            f"| {c.data} | {shown(c.alpha)} | {' | '.join(ends)} | {c.primal:.10g} | {_proof(c)} |"
-        )
+        found = [_end(c, m, what) if m in c.traces else "-" for m, what in columns]
+        rows.append([c.data, shown(c.alpha), *found, f"{c.primal:.10g}", _proof(c)])
+    return ["data", "lambda", *head, "best P", "best P - best D"], rows
+
+
+def _ends(cells: list[Cell]) -> Iterator[str]:
+    head, rows = ends(cells)
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
