@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from apcg import ERM, losses, penalties
 from apcg.methods.base import Start, unmet
@@ -70,6 +71,18 @@ def many(loss="squared", penalty="l2", n=400, d=20, alpha=0.1, **options):
     return ERM(X, np.sign(Y) if loss == "hinge" else Y, loss, penalty, alpha, **options)
 
 
+def ids(loss="logistic", groups=(30, 400), n=3000, alpha=1e-5, shuffled=False, **options):
+    """A problem with an id of each group in a row, those of low number in many rows."""
+    rng = np.random.default_rng(n)
+    begin = np.cumsum((0, *groups))
+    chosen = [b + (g * rng.random(n) ** 3).astype(int) for b, g in zip(begin, groups, strict=False)]
+    names = rng.permutation(begin[-1]) if shuffled else np.arange(begin[-1])
+    X = sp.csr_matrix((np.ones(n * len(groups)), names[np.stack(chosen, axis=1)].ravel(),
+                       np.arange(n + 1) * len(groups)), shape=(n, begin[-1]))  # fmt: skip
+    X.sort_indices()
+    return ERM(X, np.sign(rng.standard_normal(n)), loss, alpha=alpha, **options)
+
+
 PRIMAL = Start(side="primal")
 PRIMAL_K = Start(side="primal", w=np.zeros((20, 3)))
 GROUPS, BOX = penalties.GroupLasso([4] * 5), penalties.Box(0.0, 1.0)
@@ -94,6 +107,7 @@ CASES = [
     ),
     ("bounds, with L2", one(penalty=BOX), Start(), one(penalty=BOX, n=20, d=2100)),
     ("L2, X so large", one(n=20, d=30, scale=1e9), Start(), one(n=20, d=30)),
+    ("L2, smooth loss, sparse X with ids", ids(), Start(), ids(groups=(30, 100))),
     ("L2, smooth loss, where", one(d=50), PRIMAL, one("hinge", d=50)),
     ("L2, smooth loss, at least 10", one(), Start(), one(d=50)),
     ("L2, squared loss, rows so", one("squared", d=50), Start(), one("huber", d=50)),
@@ -151,6 +165,31 @@ def test_an_idea_that_is_left_out_is_not_taken():
     for idea, problem in ideas.items():
         assert Auto().first(problem, Start())[0].name == idea
         assert Auto((idea,)).first(problem, Start())[0].name != idea
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared_hinge"])
+def test_ids_are_eliminated_where_that_takes_least_time(loss):
+    """Shuffled columns, an intercept and weights change nothing; long rows and few columns do."""
+    weights = np.random.default_rng(0).random(3000)
+    for problem in (
+        ids(loss),
+        ids(loss, shuffled=True),
+        ids(loss, intercept=True, sample_weight=weights),
+        ids(loss, groups=(30, 200, 4000), n=5000),
+    ):
+        assert rule_of(problem, Start())[0].method == "newton_ids"
+        assert rule_of(problem, PRIMAL)[0].method == "newton_ids"
+    words = sp.random(3000, 1500, 0.02, format="csr", random_state=0)
+    others = (
+        ids(loss, groups=(30, 100)),  # few columns: one factor of all
+        ids(loss, groups=(30, 4000)),  # more columns than rows
+        ERM(words, np.sign(words.sum(axis=1).A1 - 15), loss, alpha=1e-5),
+    )
+    for problem in others:
+        assert rule_of(problem, Start())[0].method != "newton_ids"
+    assert Auto(("newton",)).first(ids(loss), Start())[0].name == "dual"
+    for alpha, name in ((10.0, "dual"), (1e-5, "newton_ids")):  # a large one: a few sweeps do
+        assert Auto().first(ids("squared_hinge", alpha=alpha), Start(), 1e-3)[0].name == name
 
 
 def test_mostly_l1_is_solved_output_by_output():

@@ -28,8 +28,10 @@ from ...data.matrix import Stored
 #: Rows that are longer than this are not told apart by length.
 _LONGEST = 255
 #: A range of columns is taken for E if it leaves at most this part of the columns in use to F;
-#: else a greedy set is looked for too.
+#: else a greedy set is looked for too, ...
 _ENOUGH = 0.5
+#: ... if rows have at most so many entries: of longer ones, such as words, few columns are ids.
+_SHORT = 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +40,18 @@ class Split:
 
     place  the place of each column of X in the order E, F
     ids    how many are E
+    rows   how many rows have each id
     """
 
     place: NDArray[np.int32]
     ids: int
+    rows: Index
+
+    def pairs_below(self, X: Stored) -> float:
+        """Multiply-adds of the columns of F under the ids, at most, of rows of the usual length."""
+        others = X.shape[1] - self.ids
+        each = np.minimum(self.rows * max(X.nnz / max(X.shape[0], 1) - 1, 0.0), others)
+        return 0.5 * float(np.dot(each, each + 1))
 
 
 def split(X: Stored) -> Split:
@@ -55,13 +65,14 @@ def split(X: Stored) -> Split:
     if ordered:
         low, high = kernel.widest(following)
         chosen[low:high] = True
-    if used and d - int(chosen.sum()) > _ENOUGH * used:
+    short = X.nnz <= _SHORT * X.shape[0]
+    if used and short and d - int(chosen.sum()) > _ENOUGH * used:
         other = _greedy(X, count)
         chosen = other if other.sum() > chosen.sum() else chosen
     place, ids = np.empty(d, np.int32), int(chosen.sum())
     place[chosen] = np.arange(ids)
     place[~chosen] = np.arange(ids, d)
-    return Split(place, ids)
+    return Split(place, ids, count[chosen])
 
 
 def _greedy(X: Stored, count: Index) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
+from ...data.matrix import Stored
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ..base import (
@@ -95,10 +96,14 @@ class IdsRun(Run):
         return self._run.report
 
 
+def columns_of(problem: ERM) -> Stored:
+    """X in memory, with a border of ones for an intercept."""
+    return cast(Stored, problem.samples.with_ones if problem.intercept else problem.samples)
+
+
 def sorted_by_id(problem: ERM) -> tuple[IdRows, Objective]:
     """X with its rows sorted by id, and P on it."""
-    X = problem.samples.with_ones if problem.intercept else problem.samples
-    made = X.view(id_rows)
+    made = columns_of(problem).view(id_rows)
     plain = Objective.of(problem)
     weights = plain.weights[made.order] if plain.weights.size > 1 else plain.weights
     rows = Objective(

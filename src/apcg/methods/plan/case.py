@@ -18,6 +18,7 @@ from ..dual.tuning import MANY, TuningK
 from ..interior.interior_l1 import InteriorL1
 from ..linalg import factor
 from ..newton import many_outputs as newton_k
+from ..newton.ids import NewtonIds
 from ..newton.newton import Newton
 from ..paper.adaptive.tuning import AdaptiveTuning
 from ..reductions.orthogonal import Orthogonal, hidden
@@ -99,6 +100,21 @@ class Case:
         if self.constant or (p.intercept and self.tol < self.tuning.easy_free):
             return False
         return predicted.easy_sweeps(p, self.tol) < predicted.newton(p, self.tol)
+
+    @property
+    def ids(self) -> bool:
+        """Whether Newton's method with ids eliminated is predicted to take the least time."""
+        p, t = self.problem, self.tuning
+        if not self.may("newton") or not t.ids <= p.d <= p.n_samples or not self.fits(NewtonIds()):
+            return False
+        others = [math.inf]
+        if self.may("dual") and self.fits(DualSweeps()):
+            others.append(predicted.sweeps(p, self.tol))
+        if self.newton and self.one_factor:
+            others.append(predicted.newton_step(p))
+        elif self.newton and self.tall:
+            others.append(predicted.newton(p, self.tol))
+        return predicted.newton_ids(p, self.tol) < min(others)
 
     @property
     def raw(self) -> bool:

@@ -68,14 +68,14 @@ class Auto:
         first, why = self.first(problem, at, target.tol)
         if problem.K > 1:
             return self._start_k(problem, at, target, rng, first, why)
-        primal = (first.name == "newton" and problem.dual_form) or (
-            first.name == "working_set" and problem.dual_form
-        )
+        primal = first.name in ("newton", "newton_ids", "working_set") and problem.dual_form
         if primal and at.w is None and at.x is not None:
             at = replace(at, w=problem.omega(check_dual_start(problem, at.x)))
         run = first.start(problem, at, target, rng)
         tight = target.tol < self.tuning.tight
-        final = first.name in ("newton", "span") and not tight  # nothing to change over to
+        final = (
+            first.name in ("newton", "newton_ids", "span") and not tight
+        )  # nothing to change over to
         watch = None
         if problem.box is None and not final and "newton" not in self.without:
             watch = Watch(problem, target, self.tuning)

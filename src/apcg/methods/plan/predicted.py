@@ -9,6 +9,10 @@ import numpy as np
 from ..._base.validation import Index
 from ...problems.costs import RATES, gram_entries, is_dense, lean_sweep, product
 from ...problems.erm import ERM
+from ..linalg import factor
+from ..newton.elimination import TUNING
+from ..newton.id_rows import split
+from ..newton.ids import columns_of
 
 #: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on
 #: those kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10).
@@ -30,6 +34,17 @@ NEWTON_PASSES, NEWTON_PASSES_A_DIGIT = 4.0, 4 / 3
 EASY_SWEEPS, EASY_SWEEPS_A_DIGIT = 2.0, 1.0
 #: The part of a sweep that is left where samples come to rest at a bound: 0.5 to 0.7 there.
 RESTING = 0.6
+#: The root of a step on a sample with the logistic loss, in ns.
+ROOT = 45.0
+#: X sorted by its ids: ns for each number of it and for each row (4 to 9 and 20 to 30 on 12 sets).
+IDS_NUMBER, IDS_ROW = 11.0, 25.0
+#: Newton's method for ids: steps, each two products and an evaluation of the loss, ...
+IDS_STEPS, IDS_STEPS_A_DIGIT = 5.0, 0.5
+#: ... how often S is made (squared loss; logistic; with kinks), ...
+IDS_MADE = (1.0, 1.5, 3.0)
+#: ... or products of conjugate gradients with its diagonal, (1 + 0.45 sqrt(r)) times as many for
+#: the r of `difficulty` (27 and 36 to 1e-3 and 1e-6 at r = 5, 81 and 115 at 250).
+IDS_PRODUCTS, IDS_PRODUCTS_A_DIGIT, IDS_HARDER = 6.0, 1.5, 0.45
 
 
 def inner_products(problem: ERM) -> float:
@@ -97,26 +112,64 @@ def newton(problem: ERM, tol: float) -> float:
     share = max(min(SAMPLE * d / n, most), least)
     dense = is_dense(problem)
     madd = RATES.product_dense if dense else RATES.gram_entry
-    factor = share * madd * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
+    H = share * madd * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
     one = product(problem) + RATES.vector_entry * n
     passes = NEWTON_PASSES + NEWTON_PASSES_A_DIGIT * digits(tol)
-    return NEWTON_STEPS * factor + passes * one
+    return NEWTON_STEPS * H + passes * one
 
 
 def easy_sweeps(problem: ERM, tol: float) -> float:
-    """A run of dual sweeps if x_i hardly depends on the other x; infinite if it does.
-
-    With r the mean of |a_i|^2/(lambda n gamma), a step on one sample undoes about r/(1 + r) of the
-    others' progress.
-    """
-    gamma = float(problem.loss.gamma)
-    norms = problem.weights * problem.squared_norms
-    r = float(np.mean(norms)) / (problem.strong_convexity * problem.n * max(gamma, 1e-300))
+    """A run of dual sweeps if x_i hardly depends on the other x; infinite if it does."""
+    r = difficulty(problem)
     if not r <= 1:
         return math.inf
     sweeps = (1 + r) * (EASY_SWEEPS + EASY_SWEEPS_A_DIGIT * digits(tol))
     part = RESTING if problem.loss.rests else 1.0
     return part * sweeps * lean_sweep(problem)
+
+
+def difficulty(problem: ERM) -> float:
+    """r, the mean of |a_i|^2/(lambda n gamma).
+
+    A step on one sample undoes about r/(1 + r) of the others' progress.
+    """
+    gamma = float(problem.loss.gamma)
+    norms = problem.weights * problem.squared_norms
+    return float(np.mean(norms)) / (problem.strong_convexity * problem.n * max(gamma, 1e-300))
+
+
+def sweeps(problem: ERM, tol: float) -> float:
+    """A run of dual sweeps, at least.
+
+    (1 + sqrt(r)) times those of an easy one: on words it takes 0.8 to 1.3 of that, on ids 1 to 4.
+    """
+    easy = EASY_SWEEPS + EASY_SWEEPS_A_DIGIT * digits(tol)
+    root = ROOT * problem.n_samples if problem.loss.kernel == "logistic" else 0.0
+    one = lean_sweep(problem) + root + RATES.call
+    return (1 + math.sqrt(difficulty(problem))) * easy * one
+
+
+def newton_ids(problem: ERM, tol: float) -> float:
+    """A run of Newton's method with ids eliminated; infinite if less than half the rows have one.
+
+    The multiply-adds of S are known once the rows are sorted; before, they are bounded.
+    """
+    n, X, t = problem.n_samples, columns_of(problem), TUNING
+    made = X.view(split)
+    others = X.shape[1] - made.ids
+    one = t.number * X.nnz + t.row * n
+    S = t.entry * (gram_entries(problem) + made.pairs_below(X)) + t.factor * factor.madds(others)
+    steps = 1.0 if problem.loss.eta == problem.loss.gamma else IDS_STEPS
+    steps += IDS_STEPS_A_DIGIT * digits(tol) if steps > 1 else 0.0
+    work = IDS_NUMBER * X.nnz + IDS_ROW * n + steps * (2 * (one + RATES.call) + RATES.loss * n)
+    if t.dear * one >= S and others <= t.widest:
+        kind = 0 if steps == 1 else 1 + (problem.loss.kinks.size > 0)
+        return work + IDS_MADE[kind] * S
+    if 2 * made.rows.sum() < n:
+        return math.inf
+    harder = 1 + IDS_HARDER * math.sqrt(difficulty(problem))
+    products = IDS_PRODUCTS + IDS_PRODUCTS_A_DIGIT * digits(tol)
+    return work + harder * products * one
 
 
 def digits(tol: float) -> float:

@@ -17,6 +17,7 @@ from ..dual.tuning import PARTS
 from ..interior.interior import Interior
 from ..interior.interior_l1 import InteriorL1
 from ..newton.bounded import BoundedNewton
+from ..newton.ids import NewtonIds
 from ..newton.many_outputs import BlockNewton
 from ..newton.newton import Newton, NewtonTuning
 from ..paper import adaptive
@@ -159,6 +160,16 @@ RULES = (
         why="lambda is less than the rounding of X X'",
         then="in coordinates in which the columns of X are orthogonal; also where another method "
         "gets stuck",
+    ),
+    Rule(
+        "newton_ids",
+        of="L2, smooth loss, sparse X with ids (columns of which a row has one at most), at least "
+        "200 features and no fewer samples, where that is predicted to take less time than dual "
+        "sweeps and than a factor of all features",
+        when=lambda c: c.ids,
+        first=lambda c: NewtonIds(),
+        why=lambda c: f"{c.shape}, some of them ids",
+        then="one group of ids eliminated exactly, a small matrix for the rest, or its diagonal",
     ),
     Rule(
         "newton",

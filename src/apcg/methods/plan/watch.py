@@ -41,6 +41,10 @@ class PlanTuning:
     #: Squared loss: at once if one Gram matrix costs at most so many passes.
     gram: float = 30.0
 
+    #: Sparse X with ids: at least so many features, and no more than samples. With 123 (a9a) a
+    #: factor of all of them costs less than sorting the rows.
+    ids: int = 200
+
     #: Dense samples, fewer than 1/`wide` of the features: in their span, ...
     wide: float = 2.0
     #: ... if their inner products cost at most so many passes (squared loss; other losses). A pass
