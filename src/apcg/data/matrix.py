@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._base.validation import Index, Vector, check_length
 from .._base.validation import Matrix as Table
 from .._kernels.data import matrix as kernel
-from . import products_k
+from . import products_k, threads
 
 #: The data, indices and indptr of a CSR matrix; of a dense one all numbers, and two empty arrays.
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -147,6 +147,9 @@ class Stored(ABC):
 
     def times(self, W: Table) -> Table:
         check_length(W, self.shape[1], "W", columns=True)
+        by_threads = threads.joined(self, lambda at, part: part.times(W))
+        if by_threads is not None:
+            return by_threads
         if W.ndim == 1:
             return self._times(W)
         if not self.constant:
@@ -155,6 +158,9 @@ class Stored(ABC):
 
     def adjoint(self, R: Table) -> Table:
         check_length(R, self.shape[0], "R", columns=True)
+        by_threads = threads.total(self, lambda at, part: part.adjoint(R[at]))
+        if by_threads is not None:
+            return by_threads
         if R.ndim == 1:
             return self._adjoint(R)
         if not self.constant:
@@ -180,6 +186,9 @@ class Stored(ABC):
 
     def gram(self, s: Vector, columns: Index | None = None) -> Table:
         check_length(s, self.shape[0], "s")
+        by_threads = threads.total(self, lambda at, part: part.gram(s[at], columns))
+        if by_threads is not None:
+            return by_threads
         if columns is None:
             return self._gram(np.ascontiguousarray(s))
         if self.constant:
@@ -199,6 +208,9 @@ class Stored(ABC):
         n, d = self.shape
         for given, size, name in ((s, n, "s"), (p, d, "p"), (q, n, "q")):
             check_length(given, size, name)
+        by_threads = threads.total(self, lambda at, part: part.gram_times(s[at], p, q[at]))
+        if by_threads is not None:
+            return by_threads
         out = np.zeros(d)
         kernel.gram_times(*self._kernel, s, p, q, out)
         return out

@@ -302,7 +302,8 @@ class APCGClassifier(Classifier):
     verbose : int, default=0
         1 says what "auto" chose and why, and shows a progress bar on a terminal.
     n_jobs : int, default=None
-        Threads for the problems of more than two classes. The result is the same.
+        Threads. Problems of one class against the rest are shared out among them, and their
+        results stay the same. One problem is solved as by `apcg.solve` with n_jobs.
 
     Attributes
     ----------

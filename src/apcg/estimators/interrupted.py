@@ -15,27 +15,19 @@ from .._base.validation import Vector
 from ..certify.certificate import certify_start
 from ..certify.points import Report, Start
 from ..certify.result import Solution, Status, answer
+from ..data import threads
 from ..problems.erm import ERM
 
 Result = TypeVar("Result")
 
 
-def check_n_jobs(n_jobs: object) -> None:
-    """Refuse what is no number of threads."""
-    whole = isinstance(n_jobs, int | np.integer) and n_jobs != 0
-    if n_jobs is not None and not whole:
-        raise ValueError(
-            f"n_jobs must be None, a number of threads, or -1 for all, got {n_jobs!r}."
-        )
-
-
 def in_threads(calls: Sequence[Callable[[], Result]], n_jobs: int | None) -> list[Result]:
     """What the calls return; without threads if one is all there are, for a pool costs time."""
-    check_n_jobs(n_jobs)
-    if effective_n_jobs(n_jobs) == 1:
+    if threads.count(n_jobs) == 1 or effective_n_jobs(n_jobs) == 1:
         return [call() for call in calls]
     run = Parallel(n_jobs=n_jobs, require="sharedmem")
-    return list(run(delayed(call)() for call in calls))
+    with threads.one_in_blas():
+        return list(run(delayed(call)() for call in calls))
 
 
 def solved(

@@ -19,11 +19,12 @@ from .._base import validation as check
 from .._base.validation import Vector
 from ..certify.points import Start
 from ..certify.result import Solution
+from ..data import threads
 from ..methods.base import SEPARABLE, SMOOTH_FORM
 from ..methods.reductions import together
 from ..problems.erm import ERM
 from ..run.solve import solve
-from .interrupted import check_n_jobs, solved, unsolved
+from .interrupted import solved, unsolved
 from .progress import UNWATCHED, CallbackSupportMixin, Task
 
 _TAKE_AUTO = 'Take method="auto", which chooses by predicted time. Or: '
@@ -121,8 +122,8 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         }
 
     def _solve_all(self, plan: Plan, starts: Sequence[Any], task: Task) -> list[Solution]:
-        """One solution for each problem, in threads if n_jobs says so: the same in any case."""
-        check_n_jobs(self.n_jobs)
+        """One solution for each problem, in threads if n_jobs says so."""
+        threads.count(self.n_jobs)
         options = self._options() | {"verbose": self.verbose}
         rng = check.generator(self.random_state)
         return solve_all(plan, starts, options, rng, task, self.n_jobs)
@@ -207,7 +208,8 @@ def solve_all(
     plan.share(method)
     tasks = [task.subtask(name, options["max_epochs"]) for name in plan.names]
     if len(plan.problems) == 1:
-        return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
+        with threads.using(n_jobs):
+            return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
     seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
     solve_each, problems = _solve, plan.problems
     shared: together.Together | None = None

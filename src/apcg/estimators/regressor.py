@@ -155,8 +155,7 @@ class APCGRegressor(Regressor):
     verbose : int, default=0
         1 says what "auto" chose and why, and shows a progress bar on a terminal.
     n_jobs : int, default=None
-        Threads for several problems, as in `APCGClassifier`. A regression is one, so that it
-        changes nothing; it is here for code that gives it to every estimator.
+        Threads, as in `apcg.solve`.
 
     Attributes
     ----------

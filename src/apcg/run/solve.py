@@ -15,6 +15,7 @@ from ..certify.certificate import certify, certify_again, certify_start
 from ..certify.judge import Judge
 from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
+from ..data import threads
 from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
 from ..problems.erm import ERM
@@ -39,6 +40,7 @@ def solve(
     time_limit: float | None = None,
     *,
     mu: float | None = None,
+    n_jobs: int | None = None,
 ) -> Solution:
     """Minimize P(w) and certify it: stop when P(w) - D(x) <= tol |P(w)|.
 
@@ -75,6 +77,9 @@ def solve(
         bar there.
     time_limit : in seconds.
     mu : for "apcg", the convexity parameter to use in the place of the problem's own.
+    n_jobs : threads for products with a large X and for its Gram matrices, BLAS included; -1 is one
+        for each core. A sweep over the samples has one thread. The same number gives the same bits.
+        None is one thread of ours, and as many of BLAS as it is set to.
 
     Returns
     -------
@@ -91,7 +96,8 @@ def solve(
     """
     given = prepared(problem, method, tol, max_epochs, random_state, check_every, sampling,
                      callback, verbose, time_limit, mu=mu)  # fmt: skip
-    return solve_on(*given, x0)[0]
+    with threads.using(n_jobs):
+        return solve_on(*given, x0)[0]
 
 
 def prepared(
