@@ -149,7 +149,7 @@ class Dense(Stored):
     def pick(self, columns: Index) -> Dense:
         return Dense(np.ascontiguousarray(self._stored[:, columns]))
 
-    def _part(self, at: slice, norms: Vector | None) -> Dense:
+    def part(self, at: slice, norms: Vector | None) -> Dense:
         return Dense(self._stored[at], norms, self.constant)
 
     def _with_constant(self, constant: float) -> Dense:

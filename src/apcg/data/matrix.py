@@ -290,10 +290,10 @@ class Stored(ABC):
             raise ValueError(f"a chunk must have at least one row, got {n}.")
         for first in range(0, self.shape[0], n):
             at = slice(first, min(first + n, self.shape[0]))
-            yield at, self._part(at, None if self._norms is None else self._norms[at])
+            yield at, self.part(at, None if self._norms is None else self._norms[at])
 
     @abstractmethod
-    def _part(self, at: slice, norms: Vector | None) -> Stored:
+    def part(self, at: slice, norms: Vector | None) -> Stored:
         """These rows, in the same memory."""
 
     def bordered(self, constant: float) -> Stored:

@@ -93,7 +93,7 @@ class Sparse(Stored):
         made = self.stored[:, columns]
         return Sparse(made.data, made.indices, made.indptr, columns.size)
 
-    def _part(self, at: slice, norms: Vector | None) -> Sparse:
+    def part(self, at: slice, norms: Vector | None) -> Sparse:
         data, indices, indptr = self._arrays
         begin, end = indptr[at.start], indptr[at.stop]
         own = indptr[at.start : at.stop + 1] - begin  # one small number for each row

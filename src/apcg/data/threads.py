@@ -15,17 +15,36 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .._base.validation import Matrix as Table
-
-if TYPE_CHECKING:
-    from .matrix import Stored
+from .._base.validation import Vector
 
 T = TypeVar("T")
+
+
+class Parted(Protocol):
+    """What is asked of an X in memory: its size, and some rows of it in the same memory."""
+
+    shape: tuple[int, int]
+
+    @property
+    def nnz(self) -> int:
+        """How many numbers are stored."""
+
+    @property
+    def lengths(self) -> Vector:
+        """How many of each row."""
+
+    def part(self, at: slice, norms: Vector | None) -> Any:
+        """These rows."""
+
+    def view(self, kind: Callable[..., Any], *args: Any) -> Any:
+        """kind(X, *args), made once."""
+
 
 #: An X with fewer numbers is one part: to wake a thread takes as long as a product with it.
 LARGE = 2**19
@@ -87,16 +106,16 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # it looks at every library that is loaded: once is enough
 
 
-def split(X: Stored, parts: int) -> list[tuple[slice, Stored]]:
+def split(X: Parted, parts: int) -> list[tuple[slice, Any]]:
     """X in parts of consecutive rows, with about as many numbers in each, in the same memory."""
     n = X.shape[0]
     ends = np.cumsum(X.lengths)
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) / parts) + 1
     edges = np.unique([0, *cuts.tolist(), n]).tolist()
-    return [(at, X._part(at, None)) for at in map(slice, edges[:-1], edges[1:])]
+    return [(at, X.part(at, None)) for at in map(slice, edges[:-1], edges[1:])]
 
 
-def each(X: Stored, task: Callable[[slice, Stored], T]) -> list[T] | None:
+def each(X: Parted, task: Callable[[slice, Any], T]) -> list[T] | None:
     """What the task gives for each part, in order; None if X is small, or there are no threads."""
     at_hand = _at_hand.get()
     if at_hand is None or X.nnz < LARGE:
@@ -105,7 +124,7 @@ def each(X: Stored, task: Callable[[slice, Stored], T]) -> list[T] | None:
     return list(pool.map(lambda part: task(*part), X.view(split, parts)))
 
 
-def total(X: Stored, task: Callable[[slice, Stored], Table]) -> Table | None:
+def total(X: Parted, task: Callable[[slice, Any], Table]) -> Table | None:
     """The sum of what the task gives; None as in `each`."""
     found = each(X, task)
     if found is None:
@@ -115,7 +134,7 @@ def total(X: Stored, task: Callable[[slice, Stored], Table]) -> Table | None:
     return found[0]
 
 
-def joined(X: Stored, task: Callable[[slice, Stored], Table]) -> Table | None:
+def joined(X: Parted, task: Callable[[slice, Any], Table]) -> Table | None:
     """What the task gives, one below the other; None as in `each`."""
     found = each(X, task)
     return None if found is None else np.concatenate(found)
