@@ -4,8 +4,8 @@
     python tools/sklearn_tests.py --module logistic   # some of them
     python tools/sklearn_tests.py --failures          # the table, and why tests failed
 
-A test applies if scikit-learn passes it, if it fits one of our classes, and if it is not listed in
-sklearn_not_applicable.txt. What scikit-learn passes is kept in out/sklearn/, for each version.
+A test applies if it fits one of our classes, if it is not listed in sklearn_not_applicable.txt, and
+if scikit-learn's own classes pass it, which is asked where ours fail. The files of a run are in out/sklearn/.
 """
 
 from __future__ import annotations
@@ -47,32 +47,31 @@ CHOSEN = {
 }
 
 
-def run(module: str, mode: str) -> list[dict[str, Any]]:
-    """The rows of one test module, from the file that is kept or from a run."""
+def run(module: str, mode: str, tests: list[str] | None = None) -> list[dict[str, Any]]:
+    """The rows of a test module, of all its tests or of some."""
     import sklearn
 
     folder = OUT / sklearn.__version__ / mode
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / f"{module}.jsonl"
-    if mode == "ours" or not log.exists():
-        log.unlink(missing_ok=True)
-        part = log.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        part.touch()
-        ini = folder / "pytest.ini"
-        ini.write_text("[pytest]\n", encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-q", "-c", str(ini), "-p", "sklearn_swap",
-                   "-p", "no:cacheprovider", "--rootdir", str(Path(sklearn.__file__).parent),
-                   "--pyargs", f"sklearn.{module}"]  # fmt: skip
-        if module in CHOSEN:
-            command += ["-k", CHOSEN[module]]
-        paths = os.pathsep.join([str(TOOLS), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "APCG_SWAP": mode, "APCG_SWAP_LOG": str(part),
-                       "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-                       "PYTHONPATH": paths}  # fmt: skip
-        with (folder / f"{module}.log").open("w", encoding="utf-8") as told:
-            subprocess.run(command, cwd=folder, env=environment, stdout=told, stderr=told)
-        part.rename(log)
+    log, ini = folder / f"{module}.jsonl", folder / "pytest.ini"
+    log.unlink(missing_ok=True)
+    log.touch()
+    ini.write_text("[pytest]\n", encoding="utf-8")
+    names = [f"sklearn.{module}"]
+    if tests is not None:
+        path = Path(sklearn.__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+        names = [f"{path}::{test}" for test in tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-c", str(ini), "-p", "sklearn_swap",
+               "-p", "no:cacheprovider", "--rootdir", str(Path(sklearn.__file__).parent),
+               *([] if tests else ["--pyargs"]), *names]  # fmt: skip
+    if module in CHOSEN and tests is None:
+        command += ["-k", CHOSEN[module]]
+    paths = os.pathsep.join([str(TOOLS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "APCG_SWAP": mode, "APCG_SWAP_LOG": str(log),
+                   "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": paths}  # fmt: skip
+    with (folder / f"{module}.log").open("w", encoding="utf-8") as told:
+        subprocess.run(command, cwd=folder, env=environment, stdout=told, stderr=told)
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
@@ -94,15 +93,18 @@ def matches(module: str, test: str, names: dict[str, str]) -> bool:
 
 
 def judge(module: str, out: dict[str, str]) -> list[dict[str, Any]]:
-    """The tests of a module that fit our classes and that scikit-learn passes, with a verdict."""
-    before = {r["test"]: r["outcome"] for r in run(module, "theirs")}
-    rows = []
-    for row in run(module, "ours"):
-        if before.get(row["test"]) == "passed" and row["names"]:
-            row["module"] = module
-            row["verdict"] = "listed" if matches(module, row["test"], out) else row["outcome"]
-            rows.append(row)
-    return rows
+    """The tests of a module that fit our classes and that apply, with a verdict.
+
+    A test that fails is run again with scikit-learn's own classes. If it fails with these too, it
+    says nothing about ours.
+    """
+    rows = [r | {"module": module} for r in run(module, "ours") if r["names"]]
+    rows = [r for r in rows if r["outcome"] in ("passed", "failed")]
+    for row in rows:
+        row["verdict"] = "listed" if matches(module, row["test"], out) else row["outcome"]
+    failed = [r["test"] for r in rows if r["verdict"] == "failed"]
+    before = {r["test"]: r["outcome"] for r in run(module, "theirs", failed)} if failed else {}
+    return [r for r in rows if r["verdict"] != "failed" or before.get(r["test"]) == "passed"]
 
 
 def _share(what: str, passed: int, applicable: int) -> str:

@@ -63,13 +63,15 @@ class Classes:
             intercept=self.intercept,
         )  # fmt: skip
 
-    def coefficients(self, w: Array, b: Any, d: int) -> Array:
+    def coefficients(self, w: Array, b: Any, d: int, free: bool = False) -> Array:
         """Those of all classes, from w and b of the problem.
 
-        A number added to all intercepts of a softmax changes nothing; here they sum to zero.
+        A number added to all intercepts of a softmax changes nothing; here they sum to zero. Without
+        a penalty (`free`) the same is true of the coefficients of a feature.
         """
         if self.K == 2:
             return np.append(w, b) if self.intercept else np.array(w)
+        w = w - w.mean(axis=1, keepdims=True) if free else w
         made = np.zeros((self.K, d + self.intercept))
         made[self.there, :d] = w.T
         if self.intercept:

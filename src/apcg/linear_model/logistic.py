@@ -147,7 +147,10 @@ def logistic_path(
         coefs, passes = [each.constant(X.shape[1])] * len(Cs), [1] * len(Cs)
     else:
         found = _solve(X, codes, each, weights, 1 / (Cs * total), answers, told)
-        coefs = [each.coefficients(r.w, r.intercept, X.shape[1]) for r in found]
+        coefs = [
+            each.coefficients(r.w, r.intercept, X.shape[1], free=bool(np.isinf(C)))
+            for r, C in zip(found, Cs, strict=True)
+        ]
         passes = iterations(found, told["max_iter"])
     return np.array(coefs, dtype=X.dtype), Cs, np.array(passes, dtype=np.int32)
 
