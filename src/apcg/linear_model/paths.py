@@ -19,7 +19,7 @@ from ._sklearn import theirs
 from .answers import Answers, Gap
 
 #: What tol means: with an L2 part the last digits are free.
-GAP, WITH_L2 = Gap(usual=1e-9, least=1e-13), Gap(usual=1e-9)
+GAP, WITH_L2 = Gap(usual=1e-9, least=1e-14), Gap(usual=1e-13)
 #: The defaults of the installed version
 _DEFAULTS = private.defaults_of(theirs.enet_path)
 _COUNT, _ALPHAS = _DEFAULTS["n_alphas"], _DEFAULTS["alphas"]

@@ -139,7 +139,8 @@ def _as_solutions(
     )
     said = Report(at_work="working_set", notes=[note])
     for k, c in found.items():
-        status = Status.of("converged", 1, c.relative, tol)
+        code = "converged" if c.relative <= tol else "precision"
+        status = Status.of(code, 1, c.relative, tol)
         made[k] = answer(c, status, said, str(method), 1, seconds)
     return made
 

@@ -22,7 +22,9 @@ import numpy as np
 
 from ...._base.validation import Index, Mask, Matrix, Vector
 from ...._kernels.sparse import lasso
-from ....certify.certificate import Certificate, stated
+from ....certify.certificate import Certificate, certify, stated
+from ....certify.points import Point
+from ....certify.scales import is_rounding
 from ....data import Dense, views
 from ....losses import Squared
 from ....problems.erm import ERM
@@ -160,6 +162,14 @@ class Walk:
         b, primal, dual = float(looks.b[k]), float(looks.primal[k]), float(looks.dual[k])
         return stated(every, looks.x[k], b, np.empty(0), primal, dual)
 
+    def certified(self, alpha: float, found: Certificate) -> Certificate | None:
+        """A point that came near, with a certificate of its own: it has no bounds on rounding."""
+        problem = self._problem.with_alpha(alpha)
+        with np.errstate(all="ignore"):
+            alone = certify(problem, Point(found.w, None, found.b))
+            fine = alone.relative <= self._tol or is_rounding(problem, alone)
+        return alone if fine else None
+
     def go_on(self, alphas: Vector, W: Matrix, looks: Looks, bad: Index) -> None:
         """From the last point of a stretch, or from the first that was not good enough."""
         k = int(bad[0]) if bad.size else len(W) - 1
@@ -247,26 +257,23 @@ def solved(
     return out[:done]
 
 
-def applies(problem: ERM, tol: float) -> bool:
-    """Whether it is the squared loss on dense data in double precision, with an L1 part for all.
-
-    Gram matrices lose digits that a tolerance of next to nothing asks for.
-    """
+def applies(problem: ERM) -> bool:
+    """Whether it is the squared loss on dense data in double precision, with an L1 part for all."""
     X = problem.samples
     if problem.K > 1 or not problem.separable or not isinstance(problem.loss, Squared):
         return False
-    if not isinstance(X, Dense) or X.view(views.whole).dtype != np.float64 or tol < STALL:
+    if not isinstance(X, Dense) or X.view(views.whole).dtype != np.float64:
         return False
     on = ScaledPenalty.of(problem)
     return not on.bounded and bool(on.a.min() > 0) and (on.ridged or not on.b.any())
 
 
 def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Certificate]]:
-    """Places in the grid, from the largest alpha on, and the answers, if their gap is at most tol.
+    """Places in the grid, from the largest alpha on, and the answers.
 
-    What is missing is not for here.
+    Their gap is at most tol, or rounding. What is missing is not for here.
     """
-    if not applies(problem, tol):
+    if not applies(problem):
         return
     tuning, tries = SetTuning(), 0
     todo = np.argsort(-grid, kind="stable")
@@ -279,8 +286,13 @@ def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Certi
             good = looks.within(tol)
         if not len(W) or not np.isfinite(looks.slopes).all():
             return
-        for k in map(int, np.flatnonzero(good)):
-            yield int(todo[k]), walk.found(W[k], looks, k)
+        for k in map(int, np.flatnonzero(good | looks.within(STALL))):
+            found = walk.found(W[k], looks, k)
+            if not good[k]:
+                found = walk.certified(float(alphas[k]), found)
+                good[k] = found is not None
+            if found is not None:
+                yield int(todo[k]), found
         left, bad = np.ones(todo.size, bool), np.flatnonzero(~good)
         walk.go_on(alphas, W, looks, bad)
         left[: len(W)] = ~good

@@ -25,7 +25,7 @@ from .squares import SquaresRun
 
 def _knows(problem: ERM) -> bool:
     g = problem.g
-    if not isinstance(g, GroupNorms) or g.last is not None or g.ridge != 0:
+    if not isinstance(g, GroupNorms) or g.last is not None:
         return False
     if problem.K == 1:
         return True
@@ -46,7 +46,8 @@ def _run_for(problem: ERM, tuning: SetTuning) -> type[GroupRun]:
     # 300 to 600 rows, 0.5 to 5 % of the entries: 0.2 to 0.9 of the time of sparse data, once 1.1
     few = isinstance(problem.samples, Sparse) and n <= tuning.few_rows and room
     dense = few or isinstance(problem.samples, Dense)
-    return SquaresRun if type(loss) is Squared and dense else GroupRun
+    plain = type(loss) is Squared and dense and problem.g.strong_convexity == 0
+    return SquaresRun if plain else GroupRun
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ class GroupRun(SparseRun):
         self.cost += block.cost
         w = self.w[places]
         if on.b:
+            G = G.copy() if self.losses.constant else G  # that of the set is kept
             G[np.diag_indices(len(G))] += on.b
             slope = slope - on.b * w
         model = GroupModel(G, slope, w, on, self.tuning)
