@@ -227,7 +227,6 @@ def test_what_scikit_learn_solved_says_so():
         model = L.RidgeCV().fit(X, y)
         assert model.status_.code == "scikit-learn"
         assert np.isnan(model.duality_gap_)
-        assert L.MultiTaskElasticNet().fit(X, X[:, :2]).status_.code == "scikit-learn"
         np.testing.assert_allclose(model.coef_, sklearn.linear_model.RidgeCV().fit(X, y).coef_)
     assert L.RidgeCV(cv=3).fit(X, y).status_.code == "converged"
 
@@ -295,3 +294,34 @@ def test_a_version_that_has_other_names_is_told():
         private.rebound(function, elsewhere=1)
     with pytest.raises(ImportError, match="has no such name"):
         private._private(np, "_no_such_name")
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_an_elastic_net_on_groups_is_ours(sparse):
+    X, _, _ = data("diabetes")
+    Y = X[:, :3] @ np.diag([1.0, 2.0, 3.0]) + X[:, [5, 6, 7]] ** 2
+    A = sp.csr_matrix(X) if sparse else X
+    for alpha in (1e-2, 1e-4):
+        ours = L.MultiTaskElasticNet(alpha, l1_ratio=0.7).fit(A, Y)
+        known = theirs(L.MultiTaskElasticNet(alpha, l1_ratio=0.7, tol=1e-14, max_iter=100_000))
+        assert ours.status_.code == "converged"
+        np.testing.assert_allclose(ours.coef_, known.fit(X, Y).coef_, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+def test_a_path_at_a_tolerance_of_rounding(l1_ratio):
+    X, y, _ = data("diabetes")
+    alphas, coefs, gaps = L.enet_path(X, y - y.mean(), l1_ratio=l1_ratio, alphas=30, tol=1e-14)
+    values = [0.5 * np.mean((y - y.mean() - X @ w) ** 2) for w in coefs.T]
+    assert np.all(gaps <= 1e-13 * np.array(values))
+    # the slopes of the loss are alpha l1_ratio on the support, but for the L2 part
+    w = coefs[:, -1]
+    slope = X.T @ (y - y.mean() - X @ w) / len(y) - alphas[-1] * (1 - l1_ratio) * w
+    on = w != 0
+    np.testing.assert_allclose(slope[on], alphas[-1] * l1_ratio * np.sign(w[on]), rtol=1e-9)
+
+
+def test_a_path_down_to_no_penalty():
+    X, y, _ = data("diabetes")
+    _, coefs, _ = L.lasso_path(X, y - y.mean(), alphas=[1.0, 0.0])
+    np.testing.assert_allclose(coefs[:, 1], np.linalg.lstsq(X, y - y.mean())[0], rtol=1e-8)

@@ -5,7 +5,8 @@
     python tools/sklearn_tests.py --failures          # the table, and why tests failed
 
 A test applies if it fits one of our classes, if it is not listed in sklearn_not_applicable.txt, and
-if scikit-learn's own classes pass it, which is asked where ours fail. The files of a run are in out/sklearn/.
+if scikit-learn's own classes pass it, which is asked where ours fail. The files of a run are in
+out/sklearn/.
 """
 
 from __future__ import annotations

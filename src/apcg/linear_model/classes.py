@@ -66,8 +66,8 @@ class Classes:
     def coefficients(self, w: Array, b: Any, d: int, free: bool = False) -> Array:
         """Those of all classes, from w and b of the problem.
 
-        A number added to all intercepts of a softmax changes nothing; here they sum to zero. Without
-        a penalty (`free`) the same is true of the coefficients of a feature.
+        A number added to all intercepts of a softmax changes nothing; here they sum to zero. So do
+        the coefficients of a feature without a penalty (`free`).
         """
         if self.K == 2:
             return np.append(w, b) if self.intercept else np.array(w)

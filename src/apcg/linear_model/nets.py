@@ -83,10 +83,9 @@ class Lasso(ElasticNet, theirs.Lasso):
 
 
 class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
-    """scikit-learn's `MultiTaskElasticNet`; with l1_ratio=1 or 0 by the solvers of apcg.
+    """scikit-learn's `MultiTaskElasticNet` by the solvers of apcg, to a certified gap.
 
-    For the l1_ratios between, for which apcg has no method as fast, scikit-learn's own solver is
-    called, and there is no certificate. See `ElasticNet`. Parameters and attributes are those of
+    See `ElasticNet`. Parameters and attributes are those of
     `sklearn.linear_model.MultiTaskElasticNet`, and `duality_gap_`, `status_` and `trace_`.
     """
 
@@ -96,21 +95,16 @@ class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MultiTaskElasticNet:
         """Train, as `sklearn.linear_model.MultiTaskElasticNet.fit` does."""
         answers = Answers()
-        if self.alpha > 0 and 0 < self.l1_ratio < 1:
-            answers.not_ours("an elastic net on groups")
-            weights = () if sample_weight is None else (sample_weight,)
-            super().fit(X, y, *weights)
-        else:
-            check_X = {"accept_sparse": ["csr", "csc"], "dtype": FLOATS,
-                       "accept_large_sparse": False}  # fmt: skip
-            check_y = {"dtype": FLOATS, "ensure_2d": False}
-            X, y = validate_data(self, X, y, validate_separately=(check_X, check_y))
-            check_consistent_length(X, y)
-            if y.ndim == 1:
-                name = "ElasticNet" if hasattr(self, "l1_ratio") else "Lasso"
-                raise ValueError(f"For mono-task outputs, use {name}")
-            _fit(self, X, y, [y], sample_weight, answers)
-            self.eps_ = self.tol * float(np.sum((y - y.mean(axis=0)) ** 2))
+        check_X = {"accept_sparse": ["csr", "csc"], "dtype": FLOATS,
+                   "accept_large_sparse": False}  # fmt: skip
+        check_y = {"dtype": FLOATS, "ensure_2d": False}
+        X, y = validate_data(self, X, y, validate_separately=(check_X, check_y))
+        check_consistent_length(X, y)
+        if y.ndim == 1:
+            name = "ElasticNet" if hasattr(self, "l1_ratio") else "Lasso"
+            raise ValueError(f"For mono-task outputs, use {name}")
+        _fit(self, X, y, [y], sample_weight, answers)
+        self.eps_ = self.tol * float(np.sum((y - y.mean(axis=0)) ** 2))
         answers.keep(self)
         return self
 

@@ -46,9 +46,8 @@ def enet_path(
 ) -> tuple[Any, ...]:
     """The elastic net for many alphas, as `sklearn.linear_model.enet_path`, each certified.
 
-    `precompute`, `Xy`, `copy_X`, `selection` and `verbose` have no influence on the answer. An
-    alpha of zero, and a y of several columns with 0 < l1_ratio < 1, are left to scikit-learn's own
-    function.
+    `precompute`, `Xy`, `copy_X`, `selection` and `verbose` have no influence on the answer. For an
+    alpha of zero it is the solution of least norm.
 
     Parameters
     ----------
@@ -58,14 +57,6 @@ def enet_path(
     -------
     alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
     """
-    if (np.ndim(alphas) == 1 and not np.all(np.asarray(alphas) > 0)) or _slow(l1_ratio, y):
-        return tuple(
-            theirs.enet_path(
-                X, y, l1_ratio=l1_ratio, eps=eps, n_alphas=n_alphas, alphas=alphas,
-                precompute=precompute, Xy=Xy, copy_X=copy_X, coef_init=coef_init, verbose=verbose,
-                positive=positive, return_n_iter=return_n_iter, check_input=check_input, **params,
-            )
-        )  # fmt: skip
     grid, count = _asked(n_alphas, alphas)
     told = _told(params)
     if check_input:
@@ -179,12 +170,7 @@ def penalty_of(l1_ratio: float, K: int = 1) -> str:
 
 def gap_of(penalty: str) -> Gap:
     """What tol means for it."""
-    return WITH_L2 if penalty == "elasticnet" else GAP
-
-
-def _slow(l1_ratio: float, y: Any) -> bool:
-    """Whether it is the elastic net on groups, for which apcg has no method as fast as theirs."""
-    return 0 < l1_ratio < 1 and np.ndim(y) == 2 and np.shape(y)[1] > 1
+    return WITH_L2 if penalty.endswith("elasticnet") else GAP
 
 
 def _solve(
@@ -206,8 +192,11 @@ def _solve(
     answers = Answers()
     how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_of(penalty)
     if grid.size > 1:
-        return answers.path(problem, grid, *how, gap)
-    problem = problem.with_alpha(float(grid[0]))
+        found = answers.path(problem, grid[grid > 0], *how, gap) if np.any(grid > 0) else []
+        plans = [_alone(problem, alpha) for alpha in grid[grid == 0]]
+        return found + [answers.solve(plan, *how, gap=gap)[0] for plan in plans]
+    plan = _alone(problem, grid[0])
+    problem = plan.problems[0]
     start = None
     if coef is not None and np.any(coef):
         w = np.array(np.asarray(coef).T, dtype=np.float64, order="C").reshape(
@@ -215,5 +204,9 @@ def _solve(
         )
         b = problem.best_intercept(problem.samples.times(w)) if problem.intercept else 0.0
         start = start_at(problem, w, b)
-    plan = Plan([problem], ["path"], lambda found: {})
     return answers.solve(plan, *how, [start], gap=gap)
+
+
+def _alone(problem: ERM, alpha: float) -> Plan:
+    """A plan for one alpha, which may be zero."""
+    return Plan([problem.with_alpha(float(alpha))], ["path"], lambda found: {})

@@ -287,8 +287,8 @@ def answers(problem: ERM, grid: Vector, tol: float) -> Iterator[tuple[int, Certi
         if not len(W) or not np.isfinite(looks.slopes).all():
             return
         for k in map(int, np.flatnonzero(good | looks.within(STALL))):
-            found = walk.found(W[k], looks, k)
-            if not good[k]:
+            found: Certificate | None = walk.found(W[k], looks, k)
+            if found is not None and not good[k]:
                 found = walk.certified(float(alphas[k]), found)
                 good[k] = found is not None
             if found is not None:

@@ -22,10 +22,16 @@ from ..tuning import SetTuning
 from .run import GroupRun
 from .squares import SquaresRun
 
+#: Features with an L2 part. It makes supports larger than n, and with many features "afg" is faster
+#: than their Gram matrices (1.5 s to 6 s for 2,000 x 50,000; 58 ms to 24 ms for 2,000 x 500).
+RIDGED_MOST = 5000
+
 
 def _knows(problem: ERM) -> bool:
     g = problem.g
     if not isinstance(g, GroupNorms) or g.last is not None:
+        return False
+    if g.ridge > 0 and problem.d > RIDGED_MOST:
         return False
     if problem.K == 1:
         return True
@@ -34,7 +40,8 @@ def _knows(problem: ERM) -> bool:
 
 
 OF_GROUPS = Need(
-    "a group lasso, with K outputs over the rows of W and the squared loss",
+    "a group lasso (with an L2 part up to 5,000 features), with K outputs over the rows of W and "
+    "the squared loss",
     _knows,
     lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
