@@ -166,7 +166,6 @@ def test_nan_is_no_answer(monkeypatch):
         ({"dtype": np.float32}, {}),
         ({"positive": True}, {}),
         ({"penalty": "l2"}, {}),
-        ({}, {"tol": 1e-10}),
         ({}, {"method": "adaptive"}),
         ({}, {"callback": lambda _: None}),
         ({}, {"check_every": 1}),
