@@ -24,7 +24,7 @@ ORDER = (
     ("_kernels",),
     ("_base", "sequences"),
     ("theory",),
-    ("data",),
+    ("data", "engines"),
     ("datasets", "losses", "functions"),
     ("penalties", "problems"),
     ("certify", "points", "result", "erm", "plots"),

@@ -87,7 +87,7 @@ def check_constants(L: Vector, alpha: float) -> None:
 
 
 def dual(
-    samples: Matrix, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: int,
+    samples: Matrix, y: Vector, weights: Vector, loss: Loss, g: Interval, alpha: float, n: float,
     norms: Vector,
 ) -> Composite:  # fmt: skip
     """Equation (splitting): f has g* and (gamma/(2n)) sum_i x_i^2/s_i, psi_i the rest.

@@ -1,0 +1,66 @@
+"""Losses made of lines (hinge, epsilon-insensitive, pinball): an augmented Lagrangian on x.
+
+    phi_c(m) = max_x -x m - phi*(-x) - (gamma/2)(x - c)^2
+
+is smooth. Its minimum over w has an x; c moves there, and gamma falls. It is the smoothed loss at
+margins that are shifted by gamma c. The certificate is that of the loss itself.
+"""
+
+from __future__ import annotations
+
+from .directions import Directions
+from .newton import NewtonSteps
+from .sums import Sums
+
+#: gamma at first, what it is multiplied by, and the least.
+_FIRST, _FALL, _LEAST = 1.0, 0.3, 1e-3
+#: An inner problem ends where its gradient has fallen to this part, squared and over the ridge, of
+#: the gap; or after so many steps.
+_INNER, _STEPS = 0.1, (12, 40)
+
+
+class LineSteps:
+    """Steps on the smoothed problem, which moves when it is nearly solved."""
+
+    def __init__(self, sums: Sums, seed: int, small: bool) -> None:
+        self.sums, self._small, self._seed = sums, small, seed
+        self._gamma, self._begun = _FIRST, False
+        self._count = 0
+        self._inner = self._start()
+
+    def _start(self) -> NewtonSteps | Directions:
+        return NewtonSteps(self.sums) if self._small else Directions(self.sums, self._seed, False)
+
+    @property
+    def name(self) -> str:
+        """What it is at work on."""
+        return f"augmented Lagrangian, {self._inner.name}"
+
+    def forget(self) -> None:
+        """The shards are at x = 0 again: gamma begins anew there."""
+        self._gamma, self._begun = _FIRST, False
+        self._inner = self._start()
+
+    def step(self) -> None:
+        """A step on the smoothed problem; where that is nearly solved, its centre moves first."""
+        if not self._begun or self._solved():
+            self._move()
+        self._inner.step()
+        self._count += 1
+
+    def _solved(self) -> bool:
+        s = self.sums
+        p = s.problem
+        gradient = s.gradient[: p.d].reshape(-1)
+        least = float(p.ridge.reshape(-1)[: p.d].min())
+        left = float(gradient @ gradient) / (2 * least)
+        enough = self._count >= _STEPS[0 if self._small else 1]
+        return enough or left <= _INNER * max(s.gap, 1e-16 * abs(s.primal))
+
+    def _move(self) -> None:
+        s = self.sums
+        if self._begun:
+            self._gamma = max(_FALL * self._gamma, _LEAST)
+        s.centre(self._gamma, cold=not self._begun)
+        self._begun, self._count, self._inner = True, 0, self._start()
+        s.look()
