@@ -150,8 +150,8 @@ def test_the_answer_is_that_of_the_library_bit_for_bit(data, tmp_path):
     assert p.tobytes() == model.probabilities(loaded.X).tobytes()
     z = answer("predict", "m.npz", data, "--decision")["predictions"]
     assert np.array(z, dtype=float).tobytes() == model.decision(loaded.X).tobytes()
-    problem = ERM(loaded.X, loaded.y, "logistic", alpha=1e-4)
-    assert problem.primal(model.w) == model.facts["certificate"]["primal"]
+    problem = ERM(loaded.X, loaded.y, "logistic", alpha=1e-4, intercept=True)
+    assert problem.primal(model.w, model.intercept) == model.facts["certificate"]["primal"]
 
 
 def test_regression_from_an_npz(tmp_path):
@@ -161,7 +161,8 @@ def test_regression_from_an_npz(tmp_path):
     found = answer("train", "r.npz", "--loss", "squared", "--alpha", "1e-8", "--model", "m.npz")
     assert found["scores"] == {"measure": "r2", "train": pytest.approx(1)}
     said = np.array(apcg("predict", "m.npz", "r.npz").stdout.split(), dtype=float)
-    np.testing.assert_array_equal(said, X @ LinearModel.load("m.npz").w)
+    model = LinearModel.load("m.npz")
+    np.testing.assert_array_equal(said, X @ model.w + model.intercept)
     np.savez(tmp_path / "wide.npz", X=np.ones((2, 5)))
     assert "has 5 features, and the model was trained with 4" in error(
         "predict", "m.npz", "wide.npz"

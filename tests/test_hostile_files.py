@@ -22,7 +22,7 @@ from apcg._base.archive import Archive
 from apcg._base.files import on_terminal
 from apcg.cli import main
 from apcg.datasets import DataError, cache, libsvm
-from apcg.model import FORMAT, LinearModel, _digest
+from apcg.model.linear import FORMAT, LinearModel, _digest
 
 LINES = b"1 1:1 2:0.5\n-1 2:1 3:1\n1 1:2 4:1\n-1 3:1\n"
 

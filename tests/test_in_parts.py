@@ -172,6 +172,8 @@ def test_the_commands(tmp_path):
         models[name] = run("predict", model, tmp_path / "a.apcg", "--memory", "20GB")
     assert models["a.svm"][0] == 0
     assert models["a.svm"] == models["a.apcg"]
-    assert set(models["a.apcg"][1].split()) == {"yes", "no"}
+    labels, score = models["a.apcg"][1].split("accuracy ")
+    assert set(labels.split()) == {"yes", "no"}
+    assert float(score.split()[0]) > 0.9
     with pytest.raises(FolderError, match="too little"):
         load(tmp_path / "a.apcg", memory_limit="1MB")

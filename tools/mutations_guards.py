@@ -28,7 +28,7 @@ MUTANTS = [
            only="of_parts"),
     Mutant(PATH, "sums of a run end a point of a path", "if not found.exact or (", "if (", WEAK,
            only="from_w_and_x"),
-    Mutant("model.py", "any number of intercepts", " and len(b) == w.shape[1]", "", WEAK,
+    Mutant("model/linear.py", "any number of intercepts", " and len(b) == w.shape[1]", "", WEAK,
            only="intercept_for_each"),
     # ---- drift --------------------------------------------------------------------------------
     Mutant(CERTIFICATE, "the w of a look is forgotten",

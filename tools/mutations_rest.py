@@ -47,21 +47,26 @@ MUTANTS = [
         only="compressed_parts",
     ),
     Mutant(
-        "model.py",
+        "model/linear.py",
         "no seal",
         "if hashlib.sha256(text.encode()).hexdigest() != ",
         "if False and '' != ",
         "test_model.py",
     ),
     Mutant(
-        "model.py",
+        "model/linear.py",
         "digests are believed",
         "if digests != {name: _digest(part) for name, part in parts.items()}:",
         "if False:",
         "test_model.py",
     ),
     Mutant(
-        "model.py", "what is sealed is sound", "    _check(model)\n", "", FILES, only="sealed_model"
+        "model/linear.py",
+        "what is sealed is sound",
+        "    _check(model)\n",
+        "",
+        FILES,
+        only="sealed_model",
     ),
     Mutant(
         "datasets/libsvm.py",

@@ -173,6 +173,24 @@ def grid(
     return figure
 
 
+def scores(
+    alphas: Vector, means: Vector, errors: Vector, marks: Mapping[str, float], measure: str
+) -> Figure:
+    """Scores of cross-validation against alpha, with their standard errors, and alphas by name."""
+    figure = new_figure(5.6, 3.6)
+    ax = figure.add_subplot()
+    order = np.argsort(alphas)
+    ax.errorbar(alphas[order], means[order], errors[order], color="#0b3c68", marker="o",
+                markersize=4, capsize=2, linewidth=1.4)  # fmt: skip
+    for (name, alpha), style in zip(marks.items(), ("-", "--"), strict=False):
+        ax.axvline(alpha, color="#b2182b", linestyle=style, linewidth=1.0, label=name)
+    ax.set_xscale("log")
+    ax.set_xlabel("alpha")
+    ax.set_ylabel(f"{measure} on held-out folds")
+    ax.legend()
+    return figure
+
+
 def lambda_label(alpha: float) -> str:
     """λ = 10^-6, as a label."""
     exponent = round(math.log10(alpha))

@@ -12,6 +12,8 @@ from .. import __version__
 from .._base import memory
 from .compare import compare
 from .convert import convert
+from .cv import cv
+from .export import export
 from .info import info
 from .predict import predict
 from .reproduce import reproduce
@@ -29,8 +31,9 @@ Exit codes
 \b
 DATA is one of
   a name      rcv1, covtype, news20, a9a, ... (see `apcg info --list`)
-  a file      LIBSVM text, plain or .bz2, .gz, .xz; or an .npz with X and y
-  -           standard input, either of these
+  a file      LIBSVM text or CSV, plain or .bz2, .gz, .xz; Parquet; an .npz with X and y
+  a folder    written by `apcg convert`
+  -           standard input: LIBSVM text or an .npz; CSV if there is a --target
 
 \b
 Environment
@@ -45,10 +48,14 @@ def apcg() -> None:
     """Linear models on large, sparse, weakly regularised data, with a certificate.
 
     \b
-    Look at data, train, predict:
+    Look at data, choose alpha, train, predict:
       apcg info a9a
+      apcg cv a9a --loss logistic
       apcg train a9a --loss logistic --alpha 1e-6 --test a9a.t --model a9a.npz
       apcg predict a9a.npz a9a.t
+    The same with a table, and a model for other programs:
+      apcg train customers.csv --target left --model left.npz
+      apcg export left.npz left.onnx
     Data that does not fit into memory:
       apcg convert huge.libsvm huge.apcg
       apcg train huge.apcg --memory 2GB
@@ -58,7 +65,7 @@ def apcg() -> None:
     """
 
 
-for command in (info, train, predict, convert, compare, reproduce):
+for command in (info, train, cv, predict, export, convert, compare, reproduce):
     apcg.add_command(command)
 
 

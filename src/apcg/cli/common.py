@@ -1,30 +1,22 @@
-"""What the subcommands share: options, the problem of a data set, output."""
+"""What the subcommands share: kinds of options, and output."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 import click
 import numpy as np
+from tqdm import tqdm
 
-from .. import losses, model
 from .._base import files
-from .._base.types import Array
 from ..certify.result import gap_in_words
 from ..datasets import Dataset
-from ..penalties.base import NAMES as PENALTIES
-from ..problems.erm import ERM
-
-LOSSES = losses.names(margin=True) + losses.names_of_classes() + losses.names(margin=False)
-
-#: Whole numbers of more kinds than this are amounts, and not the names of classes.
-MOST_CLASSES = 100
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 
 class Origin(TypedDict):
@@ -97,101 +89,6 @@ as_html = click.option("--html", type=click.Path(dir_okay=False, path_type=Path)
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
                     help="The same seed gives the same result.")  # fmt: skip
 
-memory = click.option("--memory", metavar="SIZE",
-                      help="Memory to work in, 300MB say, if DATA is a folder by `apcg convert`; "
-                      "without it, half of what is free.")  # fmt: skip
-
-
-class LossName(click.Choice[str]):
-    """A loss by name; the error says what other libraries' names are here."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        same = losses.ELSEWHERE.get(str(value).casefold())
-        if same is not None and value not in self.choices:
-            hint = same if " " in same else f"Did you mean {same!r}?"
-            self.fail(f"{value!r} is not one of them. {hint}", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-def _no_c(ctx: click.Context, param: click.Parameter, value: float | None) -> None:
-    if value is not None:
-        alpha = f"1/({value:g} n)" if value > 0 else "1/(C n)"
-        raise click.UsageError(
-            f"there is no {param.opts[0]} here. --alpha {alpha} means the same, with n the number "
-            "of samples."
-        )
-
-
-def problem_options(command: Command) -> Command:
-    """--loss, --penalty, --l1-ratio; and what to write for the C of other programs."""
-    for option in (
-        click.option("--C", "-c", "C", type=float, hidden=True, expose_value=False,
-                     is_eager=True, callback=_no_c),
-        click.option("--l1-ratio", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-                     help="Share of L1 in elasticnet."),
-        click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
-                     show_default=True, help="Penalty g."),
-        click.option("--loss", type=LossName(LOSSES),
-                     show_default="smoothed_hinge for two labels; multinomial, the softmax, for "
-                     "words and for 3 to 100 whole numbers (for amounts, such as ages, give "
-                     "squared); else squared",
-                     help=f"{', '.join(losses.names(margin=True))} are for two classes, "
-                     f"{', '.join(losses.names_of_classes())} for many (logistic means "
-                     "multinomial there), the others for real labels."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def make_problem(
-    data: Dataset,
-    loss: str,
-    penalty: str,
-    alpha: float,
-    l1_ratio: float,
-    intercept: bool = False,
-) -> tuple[ERM, Array | None]:
-    """(problem, classes): labels are mapped to -1 and 1, or 0..K-1, if the loss wants classes."""
-    classes = None
-    y: Array
-    if loss in losses.names_of_classes():
-        y, classes = model.encode_classes(data.y)
-    elif losses.by_name(loss).margin:
-        y, classes = model.encode_labels(data.y)
-    else:
-        y = model.targets(data.y)
-    problem = ERM(data.X, y, loss, penalty, alpha, l1_ratio=l1_ratio, intercept=intercept)
-    return problem, classes
-
-
-def find_loss(data: Dataset, given: str | None) -> str:
-    """The loss that was given, or one that suits the labels.
-
-    Smoothed hinge for two classes, softmax for more of them, squared for real labels. The softmax
-    is the logistic loss of many classes, and is found by that name too.
-    """
-    if given not in (None, "logistic"):
-        return given
-    if data.y is None:
-        return given or "smoothed_hinge"
-    values = np.unique(data.y)
-    if values.size <= 2:
-        return given or "smoothed_hinge"
-    words = values.dtype.kind not in "fciub"
-    whole = words or values.dtype.kind in "iub" or bool(np.all(values == np.round(values)))
-    few = words or values.size <= min(MOST_CLASSES, data.y.size / 2)
-    return "multinomial" if whole and few else given or "squared"
-
-
-def taken_for(data: Dataset, given: str | None, loss: str) -> str:
-    """What is said of a loss that nobody asked for."""
-    if given == loss or data.y is None:
-        return ""
-    if loss == "multinomial" and data.y.dtype.kind in "fiub":
-        kinds = np.unique(data.y).size
-        return f": the {kinds} labels are taken for classes (for amounts give --loss squared)"
-    return ": the labels are real numbers" if loss == "squared" else ""
-
 
 def optimum(dual: float, primal: float, digits: int = 10) -> str:
     """Where the optimum is, in words. No loss and no penalty of the command is ever negative."""
@@ -247,3 +144,31 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def count(value: float | None) -> str:
     """A number of passes for a table."""
     return f"{value:,.0f}" if value is not None and math.isfinite(value) else "-"
+
+
+def label(value: object) -> str:
+    """A number as short as it can be without loss: 1, not 1.0; those of K classes with spaces."""
+    if isinstance(value, list):
+        return " ".join(map(label, value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Where somebody watches, a line with the seconds so far, for what has no end to be shown."""
+    with tqdm(bar_format=f"{what}: {{elapsed}}", leave=False, disable=not on_terminal()) as bar:
+        done = threading.Event()
+
+        def tick() -> None:
+            while not done.wait(1):
+                bar.refresh()
+
+        clock = threading.Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            done.set()
+            clock.join()

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from .. import datasets, plots, theory
+from .. import plots, theory
 from .._base import files
 from ..certify.result import gap_in_words
 from ..datasets import DataError, Dataset
 from ..experiments import comparison, page, pages
 from ..methods import registry
 from ..problems.erm import ERM
-from . import common
+from . import common, source
+from .problem import Problem, problem_options, taken_for
 
 
 @click.command(short_help="Run several methods on DATA, side by side.")
@@ -26,7 +27,8 @@ from . import common
     show_default=True,
     help="With commas between them.",
 )
-@common.problem_options
+@source.column_options
+@problem_options(intercept=False)
 @click.option(
     "--alpha",
     type=common.Numbers(),
@@ -49,10 +51,9 @@ from . import common
 @common.as_json  # fmt: skip
 def compare(
     data: str,
+    columns: source.Columns,
     methods: tuple[str, ...],
-    loss: str | None,
-    penalty: str,
-    l1_ratio: float,
+    problem: Problem,
     alpha: tuple[float, ...],
     max_passes: int,
     bound: bool,
@@ -75,17 +76,17 @@ def compare(
     The plots are DATA-convergence.png and .pdf in the folder --out. Ctrl-C ends the method that is
     running; what was measured is printed and drawn.
     """
-    found = datasets.load(data)
+    found = source.load(data, columns)
     if html is not None:
         page.check(html, (found.name, found.source))
-    given, loss = loss, common.find_loss(found, loss)
-    problem, _ = common.make_problem(found, loss, penalty, alpha[0], l1_ratio)
-    refused = comparison.refusals(problem, methods)
+    made, _ = problem.make(found, alpha[0])
+    loss = problem.name(found)
+    refused = comparison.refusals(made, methods)
     for method, why in refused.items():
         click.echo(f"{method} is left out: {why}", err=True)
     if not as_json:
-        why = common.taken_for(found, given, loss)
-        click.echo(f"{common.describe(found)}; {loss} loss, {penalty} penalty{why}")
+        why = taken_for(found, problem.loss, loss)
+        click.echo(f"{common.describe(found)}; {problem.words(loss)}{why}")
     methods = tuple(method for method in methods if method not in refused)
     if not methods:
         raise DataError("none of the methods applies to this loss and penalty.")
@@ -93,7 +94,7 @@ def compare(
     rows: list[comparison.Row] = []
     interrupted = False
     for a in alpha:
-        cell = problem.with_alpha(a)
+        cell = made.with_alpha(a)
         runs[a], interrupted = comparison.run_twice(
             cell, methods, passes=max_passes, seed=seed, verbose=common.on_terminal()
         )
@@ -102,14 +103,14 @@ def compare(
             _print(a, [row for row in rows if row["alpha"] == a], max_passes)
         if interrupted:
             break
-    written = _draw(found, problem, runs, out, bound) if plot else []
+    written = _draw(found, made, runs, out, bound) if plot else []
     if html is not None:
-        about = [("loss", loss), ("penalty", penalty), ("seed", str(seed))]
-        shown = pages.of_comparison(found, problem, runs, rows, facts=about, bound=bound)
+        about = [("loss", loss), ("penalty", problem.penalty), ("seed", str(seed))]
+        shown = pages.of_comparison(found, made, runs, rows, facts=about, bound=bound)
         written.append(str(page.write(shown, html)))
     if as_json:
         facts: dict[str, object] = {"data": common.origin(found), "loss": loss}
-        facts |= {"penalty": penalty, "seed": seed}
+        facts |= {"penalty": problem.penalty, "seed": seed}
         facts |= {"max_passes": max_passes, "runs": rows, "plots": written}
         common.print_json(facts | {"left_out": refused, "interrupted": interrupted})
     elif written:

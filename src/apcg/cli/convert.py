@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from .. import datasets
-from . import common
+from . import common, source
 
 
 @click.command(short_help="Write DATA to a folder that is read part by part.")
 @click.argument("data")
 @click.argument("out", type=click.Path(path_type=Path))
+@source.column_options
 @click.option(
     "--features",
     type=click.IntRange(1, 2**31 - 1),
@@ -23,7 +24,14 @@ from . import common
     "--float32", is_flag=True, help="Numbers of 4 bytes: two thirds of the room, 7 digits."
 )
 @common.as_json  # fmt: skip
-def convert(data: str, out: Path, features: int | None, float32: bool, as_json: bool) -> None:
+def convert(
+    data: str,
+    out: Path,
+    columns: source.Columns,
+    features: int | None,
+    float32: bool,
+    as_json: bool,
+) -> None:
     """Write DATA, of any size, to the folder OUT, which `train` and `predict` read part by part.
 
     A folder need not fit into memory: `apcg train OUT --memory 300MB`. OUT is whole or not there:
@@ -32,6 +40,7 @@ def convert(data: str, out: Path, features: int | None, float32: bool, as_json: 
     \b
     apcg convert huge.libsvm.gz huge.apcg --float32
     zcat part*.gz | apcg convert - huge.apcg
+    apcg convert huge.parquet huge.apcg --target y
     """
     begin, said = time.monotonic(), time.monotonic()
 
@@ -42,7 +51,10 @@ def convert(data: str, out: Path, features: int | None, float32: bool, as_json: 
             click.echo(f"\r{n:,} rows", nl=False, err=True)
 
     dtype = "float32" if float32 else "float64"
-    header = datasets.convert(data, out, n_features=features, dtype=dtype, tell=tell)
+    header = datasets.convert(
+        data, out, n_features=features, dtype=dtype, tell=tell, target_column=columns.target,
+        drop=columns.drop, categorical=columns.categorical,
+    )  # fmt: skip
     seconds, (n, d) = time.monotonic() - begin, header.shape
     size = sum(file.bytes for file in header.files.values())
     if as_json:

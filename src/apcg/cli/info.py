@@ -17,7 +17,8 @@ from ..methods.dual.method import DUAL_BLOCKS
 from ..methods.plan.plan import Auto
 from ..methods.plan.watch import Watch
 from ..problems.erm import ERM
-from . import common
+from . import common, source
+from .problem import Problem, problem_options
 
 METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")
 
@@ -48,7 +49,7 @@ class DataFacts(TypedDict):
     labels: NotRequired[dict[str, float]]
     loss: NotRequired[str]
     penalty: NotRequired[str]
-    epsilon: NotRequired[float]
+    dual_error: NotRequired[float]
     alphas: NotRequired[list[ForAlpha]]
     note: NotRequired[str]
 
@@ -57,19 +58,19 @@ class DataFacts(TypedDict):
 @click.argument("data", required=False)
 @click.option("--alpha", type=common.Numbers(), default="1e-4,1e-5,1e-6,1e-7,1e-8",
               show_default=True, help="Lambdas to look at, with commas between them.")  # fmt: skip
-@click.option("--epsilon", type=common.POSITIVE, default=1e-6, show_default=True,
+@click.option("--dual-error", type=common.POSITIVE, default=1e-6, show_default=True,
               help="The dual error for which passes are promised.")  # fmt: skip
-@common.problem_options
+@source.column_options
+@problem_options()
 @click.option("--list", "list_names", is_flag=True,
               help="Only list the data sets with a name.")  # fmt: skip
 @common.as_json
 def info(
     data: str | None,
+    columns: source.Columns,
+    problem: Problem,
     alpha: tuple[float, ...],
-    epsilon: float,
-    loss: str | None,
-    penalty: str,
-    l1_ratio: float,
+    dual_error: float,
     list_names: bool,
     as_json: bool,
 ) -> None:
@@ -88,13 +89,13 @@ def info(
         return
     if data is None:
         raise click.UsageError("give DATA, or --list for the names of data sets.")
-    found = datasets.load(data)
+    found = source.load(data, columns, labelled=False)
     facts = _facts(found)
     try:
-        chosen = common.find_loss(found, loss)
-        problem, _ = common.make_problem(found, chosen, penalty, alpha[0], l1_ratio)
-        facts |= {"loss": chosen, "penalty": penalty, "epsilon": epsilon}
-        facts["alphas"] = [_for_alpha(problem.with_alpha(a), epsilon) for a in alpha]
+        made, _ = problem.make(found, alpha[0])
+        facts |= {"loss": problem.name(found), "penalty": problem.penalty}
+        facts["dual_error"] = dual_error
+        facts["alphas"] = [_for_alpha(made.with_alpha(a), dual_error) for a in alpha]
     except DataError as error:
         facts["note"] = str(error)
     if as_json:
@@ -187,7 +188,7 @@ def _print(data: Dataset, facts: DataFacts) -> None:
     ]  # fmt: skip
     click.echo(
         f"\nLoss {facts['loss']}, penalty {facts['penalty']}. Passes that theory promises to a "
-        f"dual error of {facts['epsilon']:g}\n(upper bounds; - where nothing is promised):\n"
+        f"dual error of {facts['dual_error']:g}\n(upper bounds; - where nothing is promised):\n"
     )
     click.echo(common.table(head, rows))
 

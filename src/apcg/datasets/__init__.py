@@ -1,4 +1,4 @@
-"""Data: LIBSVM files and .npz, data sets by name, a cache that loads memory-mapped, generators.
+"""Data: files (LIBSVM, CSV, Parquet, .npz), names, a cache that loads memory-mapped, generators.
 
 `load` takes a name, a path or "-" for standard input. A name is looked for in the folder
 APCG_DATA_DIR first, and is downloaded otherwise. APCG_CACHE_DIR says where downloads and parsed
@@ -8,7 +8,7 @@ data are kept, in place of the user's cache folder.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,16 +23,18 @@ from .._base.validation import integer
 from ..data import Chunked, check_sparse
 from ..data import Stored as InMemory
 from ..data.mapped import OnDisk, is_folder
-from . import cache, libsvm, registry
+from . import cache, libsvm, registry, tables
 from .cache import folder as cache_folder
 from .conversion import convert
 from .errors import DataError
 from .generate import BUILT_IN, text_like
+from .tables import Table, Wanted
 
 __all__ = [
     "DataError",
     "Dataset",
     "OnDisk",
+    "Table",
     "batches",
     "cache_folder",
     "convert",
@@ -45,6 +47,8 @@ __all__ = [
 WORTH_KEEPING = 1_000_000
 #: A matrix may be so many times wider than it has numbers, and so wide in any case.
 WIDE, WIDE_IN_ANY_CASE = 1000, 10_000_000
+#: What looks like the name of a file.
+_SUFFIXES = {".npz", ".txt", ".svm", ".csv", ".tsv", *tables.PARQUET, *registry.SUFFIXES[1:]}
 #: Rows of a folder that are handed on at a time.
 _BATCH = 10_000
 
@@ -60,6 +64,7 @@ class Dataset:
     source      the file that was used, or what was generated
     stand_in    whether that file stands in for the one that the name means
     zero_based  whether the file counts features from 0; None if it does not count them
+    table       of a CSV or Parquet file, which columns X is made of; else None
     """
 
     X: Any = field(repr=False)
@@ -68,6 +73,7 @@ class Dataset:
     source: str
     stand_in: bool = False
     zero_based: bool | None = None
+    table: Table | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,17 +128,28 @@ def load(
     n_features: int | None = None,
     zero_based: bool | None = None,
     memory_limit: float | str | None = None,
+    target: str | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    like: Table | None = None,
+    tell: Callable[[int], object] | None = None,
 ) -> Dataset:
-    """The data set of a name, a LIBSVM file (plain, .bz2, .gz, .xz), an .npz, a folder, or "-".
+    """The data set of a name, of a LIBSVM, CSV, Parquet or .npz file, of a folder, or "-".
 
     Parameters
     ----------
-    data : a file comes before a name that is spelled the same. `names()` has the names. An .npz
-        has X and y, or the data, indices, indptr and shape of a CSR matrix, and y. "-" is standard
-        input, LIBSVM text or an .npz.
+    data : a file comes before a name that is spelled the same. `names()` has the names. LIBSVM text
+        and CSV may be compressed (.bz2, .gz, .xz). An .npz has X and y, or the data, indices,
+        indptr and shape of a CSR matrix, and y. "-" is standard input, LIBSVM text or an .npz, or
+        CSV if there is a target.
     n_features : for LIBSVM text, the columns of X; None takes the largest index there is.
     zero_based : for LIBSVM text, whether features are counted from 0; None: if a 0 is there.
     memory_limit : for a folder that `convert` has written, as for `OnDisk`.
+    target : for CSV and Parquet, the column with the labels.
+    drop, categorical : for CSV and Parquet, columns that are left out, and columns of numbers that
+        are taken for words: each word is a column of X.
+    like : the `table` of other data, such as the training data: X gets the same columns.
+    tell : called with the number of bytes that were read just now, while a file is parsed.
 
     Returns
     -------
@@ -147,11 +164,21 @@ def load(
     """
     text = str(data)
     n_features = None if n_features is None else integer(n_features, "n_features", low=1)
+    wanted = like or Wanted(target, tuple(drop), tuple(categorical))
     if is_folder(text):
         opened = OnDisk(text, memory_limit)
-        return Dataset(opened.X, opened.y, text, text, zero_based=opened.header.zero_based)
+        no_table(wanted, text)
+        head = opened.header
+        table = None if head.table is None else Table.of(head.table)
+        return Dataset(opened.X, opened.y, text, text, zero_based=head.zero_based, table=table)
     if is_input(text):
-        return _file(text, text, n_features, zero_based)
+        if tables.is_table(text, wanted):
+            X, y, table = tables.load(tables.Source(text, tell), wanted)
+            shown = "standard input" if text == "-" else text
+            return Dataset(X, y, text, shown, table=table)
+        no_table(wanted, text)
+        return _file(text, text, n_features, zero_based, tell)
+    no_table(wanted, text)
     if text in BUILT_IN:
         X, y = BUILT_IN[text].make()
         return Dataset(X, y, text, text)
@@ -159,7 +186,7 @@ def load(
         raise DataError(_unknown(text))
     entry = registry.ENTRIES[text]
     path, stand_in = registry.locate(text)
-    found = _file(str(path), text, n_features if stand_in else entry.d, False)
+    found = _file(str(path), text, n_features if stand_in else entry.d, False, tell)
     found.stand_in = stand_in
     if not stand_in and found.shape[0] != entry.n:
         raise DataError(
@@ -169,25 +196,53 @@ def load(
     return found
 
 
+def no_table(wanted: Table | Wanted, text: str) -> None:
+    """Refuse columns by name for what has none."""
+    if isinstance(wanted, Wanted) and wanted != Wanted():
+        raise DataError(
+            f"{text} has no columns with names: target, drop and categorical are for CSV and "
+            "Parquet files."
+        )
+
+
 def batches(
-    data: str | Path, n_features: int, zero_based: bool, memory_limit: float | str | None = None
-) -> Iterator[Any]:
-    """The X of a data set in pieces, so that a file of any size, or a pipe, can be read through."""
+    data: str | Path,
+    n_features: int,
+    zero_based: bool,
+    memory_limit: float | str | None = None,
+    like: Table | None = None,
+) -> Iterator[tuple[Any, Array | None]]:
+    """X and y of a data set in pieces, so that a file of any size, or a pipe, can be read through.
+
+    y is None if there are no labels.
+    """
     text = str(data)
     if is_folder(text):
-        for _, part in OnDisk(text, memory_limit).X.chunks(_BATCH):
-            yield part
+        opened = OnDisk(text, memory_limit)
+        for some, part in opened.X.chunks(_BATCH):
+            yield part, None if opened.y is None else opened.y[some]
         return
     if not is_input(text):
-        yield load(data).X
+        found = load(data)
+        yield found.X, found.y
         return
     shown = "standard input" if text == "-" else text
     with libsvm.opened(text) as raw:
         if libsvm.is_zip_file(raw):
-            yield _npz(raw, shown)[0]
+            yield _npz(raw, shown)
+        elif like is not None or tables.is_table(text):
+            yield from _table_batches(text, like)
         else:
             pipe = not Path(text).is_file()
             yield from libsvm.batches(raw, shown, n_features, zero_based, at_once=pipe)
+
+
+def _table_batches(text: str, like: Table | None) -> Iterator[tuple[Any, Array | None]]:
+    if like is None:
+        raise DataError(
+            f"{text} is a table, and the model was trained with features that have no names."
+        )
+    yield from tables.rows(tables.Source(text), like)
 
 
 def is_input(text: str) -> bool:
@@ -204,7 +259,7 @@ def _unknown(text: str) -> str:
     path = Path(text)
     if path.is_dir():
         return f"{text} is a folder; give a file in it."
-    if path.parent != Path() or path.suffix in {".npz", ".txt", ".svm", *registry.SUFFIXES[1:]}:
+    if path.parent != Path() or path.suffix in _SUFFIXES:
         return f"there is no file {text}."
     near = get_close_matches(text, names(), n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -213,9 +268,15 @@ def _unknown(text: str) -> str:
     )
 
 
-def _file(source: str, name: str, n_features: int | None, zero_based: bool | None) -> Dataset:
+def _file(
+    source: str,
+    name: str,
+    n_features: int | None,
+    zero_based: bool | None,
+    tell: Callable[[int], object] | None = None,
+) -> Dataset:
     shown, path = "standard input" if source == "-" else source, Path(source)
-    with libsvm.opened(source) as raw:
+    with libsvm.opened(source, tell) as raw:
         if libsvm.is_zip_file(raw):
             X, y = _npz(raw, shown)
             if not isinstance(X, np.ndarray):

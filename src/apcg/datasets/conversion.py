@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
 from ..data.mapped import FolderError, Header, Writer
-from . import libsvm
+from . import libsvm, tables
 from .errors import DataError
+from .tables import Wanted
 
 #: Bytes of text that are parsed at a time.
 _PIECE = 1 << 22
@@ -23,18 +24,24 @@ def convert(
     n_features: int | None = None,
     dtype: str = "float64",
     tell: Callable[[int], object] | None = None,
+    target_column: str | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
 ) -> Header:
     """Write the data of a file to the folder `target`, and give back its header.
 
     Parameters
     ----------
     source : LIBSVM text (plain, .gz, .bz2, .xz), which is read piece by piece whatever its size, or
-        "-" for standard input; or what `load` knows: an .npz file, the name of a data set.
+        "-" for standard input; CSV or Parquet, which are read twice, piece by piece: once to find
+        the words in their columns; or what `load` knows: an .npz file, the name of a data set.
     target : the folder, "data.apcg" for example. One that is there is replaced when all is written.
         What an interrupted conversion has left is removed: a conversion starts clean.
     n_features : the columns of X; None takes the largest index there is.
     dtype : "float64" or "float32", which takes two thirds of the room.
     tell : called with the number of rows, as they are written.
+    target_column, drop, categorical : for CSV and Parquet, as target, drop and categorical of
+        `load`.
 
     Examples
     --------
@@ -53,7 +60,8 @@ def convert(
         raise FolderError(f"{target} is not written: it is what is read.")
     with Writer(target, dtype) as out:
         try:
-            facts = _rows(text, out, n_features, tell or (lambda n: None))
+            wanted = Wanted(target_column, tuple(drop), tuple(categorical))
+            facts = _rows(text, out, n_features, tell or (lambda n: None), wanted)
             return out.finish(text, **facts)
         except ValueError as error:
             if isinstance(error, DataError | FolderError):
@@ -62,11 +70,18 @@ def convert(
 
 
 def _rows(
-    source: str, out: Writer, n_features: int | None, tell: Callable[[int], object]
+    source: str,
+    out: Writer,
+    n_features: int | None,
+    tell: Callable[[int], object],
+    wanted: Wanted,
 ) -> dict[str, Any]:
     """All rows of a source, to the writer; and what `finish` is told."""
-    from . import is_input, load
+    from . import is_input, load, no_table
 
+    if is_input(source) and tables.is_table(source, wanted):
+        return _table(tables.Source(source), out, tell, wanted)
+    no_table(wanted, source)
     if is_input(source):
         with libsvm.opened(source) as raw:
             if not libsvm.is_zip_file(raw):
@@ -78,6 +93,17 @@ def _rows(
         out.add(found.X[some], None if found.y is None else found.y[some])
         tell(out.n)
     return {"d": n_features or found.shape[1], "zero_based": found.zero_based}
+
+
+def _table(
+    source: tables.Source, out: Writer, tell: Callable[[int], object], wanted: Wanted
+) -> dict[str, Any]:
+    """CSV or Parquet: the words in the columns are found first."""
+    table = tables.describe(source, wanted)
+    for X, y in tables.rows(source, table):
+        out.add(X, y)
+        tell(out.n)
+    return {"d": len(table.features), "features": table.features, "table": table.record()}
 
 
 def _text(

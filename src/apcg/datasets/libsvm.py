@@ -14,7 +14,7 @@ import lzma
 import math
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,8 +57,13 @@ class Parsed:
 
 
 @contextlib.contextmanager
-def opened(source: Path | str) -> Iterator[io.BufferedReader]:
-    """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into."""
+def opened(
+    source: Path | str, tell: Callable[[int], object] | None = None
+) -> Iterator[io.BufferedReader]:
+    """The bytes of a file or a pipe, or of standard input ("-"), which can be peeked into.
+
+    `tell` is called with the number of bytes that were read just now.
+    """
     if source == "-":
         stream = getattr(sys.stdin, "buffer", None)
         if not isinstance(stream, io.BufferedReader):
@@ -70,7 +75,7 @@ def opened(source: Path | str) -> Iterator[io.BufferedReader]:
     except OSError as error:
         raise DataError(f"{source} cannot be read: {error.strerror or error}.") from None
     with file:
-        yield file
+        yield file if tell is None else io.BufferedReader(Told(file, tell), 1 << 16)
 
 
 def is_zip_file(raw: io.BufferedReader) -> bool:
@@ -90,6 +95,30 @@ class Counted(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         got = self._raw.readinto1(buffer)
         self.count += got
+        return got
+
+
+class Told(io.RawIOBase):
+    """The bytes of a file; somebody is told how many are read, as they are."""
+
+    def __init__(self, raw: io.BufferedReader, tell: Callable[[int], object]) -> None:
+        self._raw, self._tell = raw, tell
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def readinto(self, buffer: Any, /) -> int:
+        got = self._raw.readinto1(buffer)
+        self._tell(got)
         return got
 
 
@@ -205,8 +234,8 @@ def read(raw: io.BufferedReader, name: str) -> Parsed:
 
 def batches(
     raw: io.BufferedReader, name: str, n_features: int, zero_based: bool, *, at_once: bool
-) -> Iterator[sp.csr_array]:
-    """Rows as CSR arrays, a piece at a time, for whoever knows the number of features."""
+) -> Iterator[tuple[sp.csr_array, Array]]:
+    """Rows as CSR arrays, and labels, a piece at a time, for whoever knows the features."""
     parser = Parser(name)
     for line, text in pieces(decompressed(raw)[0], name, size=BATCH, at_once=at_once):
         rows = parser(line, text)
@@ -222,7 +251,8 @@ def batches(
                 f"{rows.indices[wrong[0]]} is not one of the model's, which has {n_features} "
                 f"features, {first} to {last}. Is it the right file?"
             )
-        yield sp.csr_array((rows.data, indices, rows.indptr), shape=(rows.y.size, n_features))
+        shape = rows.y.size, n_features
+        yield sp.csr_array((rows.data, indices, rows.indptr), shape=shape), rows.y
 
 
 def join(parts: list[Parsed]) -> Parsed:
@@ -301,8 +331,8 @@ def _split_labels(text: bytes) -> tuple[list[str], bytes]:
 
 #: What to do with a file that is not LIBSVM text.
 _TABLE = (
-    "If this is CSV or another table, write it from Python as an .npz, "
-    "numpy.savez(name, X=X, y=y), and give that. Many labels a sample are not supported."
+    "If this is CSV, say which column has the labels: --target NAME, or target= in Python. Many "
+    "labels a sample are not supported."
 )
 
 

@@ -58,6 +58,7 @@ class Header:
     zero_based  whether the file that this is from counts features from 0; None if it has names
     words       the labels, if they are words: y has places in this list; None for numbers
     features    the names of the columns, if they have any
+    table       which columns of a CSV or Parquet file these are, and which words they may have
     source      what it was converted from
     files       the .npy files by name
     parts       rows that are read together, in order
@@ -73,6 +74,7 @@ class Header:
     source: str
     files: dict[str, File] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
+    table: dict[str, Any] | None = None
 
     def text(self) -> str:
         """As it is written."""
@@ -109,7 +111,8 @@ class Header:
 
     @classmethod
     def _made(cls, said: dict[str, Any]) -> Header:
-        values = {each.name: said[each.name] for each in fields(cls)}
+        values = {"table": None} | {each.name: said[each.name] for each in fields(cls)
+                                    if each.name in said or each.name != "table"}  # fmt: skip
         n, d = values["shape"]
         files = {
             name: File(str(np.dtype(f["dtype"])), tuple(f["shape"]), f["crc32"])

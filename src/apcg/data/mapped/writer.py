@@ -169,6 +169,7 @@ class Writer:
         d: int | None = None,
         zero_based: bool | None = None,
         features: list[str] | None = None,
+        table: dict[str, Any] | None = None,
     ) -> Header:
         """Write the header, and put the folder in its place."""
         self._flush()
@@ -183,7 +184,7 @@ class Writer:
             self._append("indices", np.empty(0, dtype="<i4"))
         header = Header(
             bool(self._sparse), (self.n, self.d), self.stored, self._largest, zero_based, words,
-            features, source, self._described(), self._parts,
+            features, source, self._described(), self._parts, table,
         )  # fmt: skip
         write_text(self._folder / HEADER, header.text())
         with contextlib.suppress(OSError):

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from . import losses
-from ._base.archive import BROKEN, Archive, is_zip
-from ._base.files import replacing
-from ._base.types import Array, Stored
-from ._base.validation import Index, Vector
-from .data import Chunked, check_sparse
-from .data import Stored as InMemory
-from .datasets import DataError
+from .. import losses
+from .._base.archive import BROKEN, Archive, is_zip
+from .._base.files import replacing
+from .._base.types import Array, Stored
+from .._base.validation import Index, Vector
+from ..data import Chunked, check_sparse
+from ..data import Stored as InMemory
+from ..datasets import DataError, Table
+from . import liblinear, onnx
 
 FORMAT = "apcg-model-1"
 
@@ -87,6 +88,7 @@ class LinearModel:
     intercept   added to every a'w; one for each of K classes
     zero_based  whether the training file counted features from 0
     facts       how it was trained, and its certificate
+    table       the columns of the CSV or Parquet file that it was trained with, as a record
     """
 
     w: Vector
@@ -95,6 +97,7 @@ class LinearModel:
     intercept: Any = 0.0
     zero_based: bool | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    table: Mapping[str, Any] | None = None
 
     @property
     def n_features(self) -> int:
@@ -115,7 +118,10 @@ class LinearModel:
 
     def predict(self, X: Stored | InMemory | Chunked) -> Array:
         """The class of each row, or the predicted number."""
-        z = self.decision(X)
+        return self.labels(self.decision(X))
+
+    def labels(self, z: Vector) -> Array:
+        """What is predicted where the decision is z."""
         if self.classes is None:
             return z
         found: Array = self.classes[z.argmax(axis=1) if z.ndim == 2 else (z >= 0).astype(int)]
@@ -123,12 +129,15 @@ class LinearModel:
 
     def probabilities(self, X: Stored | InMemory | Chunked) -> Vector:
         """The probability of the second class, or a row with that of each, for the softmax."""
+        return self.shares(self.decision(X))
+
+    def shares(self, z: Vector) -> Vector:
+        """The probabilities where the decision is z."""
         if self.loss not in ("logistic", "multinomial"):
             raise DataError(
                 f"a model of loss {self.loss!r} gives no probabilities; train with --loss logistic "
                 "or multinomial."
             )
-        z = self.decision(X)
         return np.asarray(softmax(z, axis=1) if self.loss == "multinomial" else expit(z))
 
     def score(self, X: Stored | InMemory | Chunked, y: Array | None) -> tuple[str, float]:
@@ -170,13 +179,23 @@ class LinearModel:
         with replacing(path, read) as file:
             np.savez(file, **arrays, header=np.array(text), seal=np.array(seal))  # type: ignore[arg-type]
 
+    def to_onnx(self) -> bytes:
+        """The model as an ONNX file, which `onnx` makes; see docs/serving.md."""
+        return onnx.model_bytes(self)
+
+    def to_liblinear(self) -> str:
+        """The model as a file of LIBLINEAR; `load` reads one as well."""
+        return liblinear.text(self)
+
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Read a file, or refuse it: cut short, changed, or not a model."""
+        """Read a file of `save` or of LIBLINEAR, or refuse it: cut short, changed, or no model."""
         if not isinstance(path, str | Path):
             raise TypeError(f"path must be a path, got {path!r} of type {type(path).__name__}.")
         try:
             with Path(path).open("rb") as file:
+                if file.peek(16).startswith(liblinear.START):
+                    return cls(**liblinear.read(file.read()))
                 return _read(cls, file)
         except BROKEN as error:
             if isinstance(error, OSError) and error.strerror:
@@ -242,6 +261,8 @@ def _check(model: LinearModel) -> None:
         raise ValueError("its classes are not finite")
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):
         raise ValueError(f"zero_based is {model.zero_based!r}, not true, false or null")
+    if model.table is not None and len(Table.of(model.table).features) != model.n_features:
+        raise ValueError("its columns are not as many as its weights")
     if not isinstance(model.facts, dict):
         raise ValueError(f"facts is {type(model.facts).__name__}, not a record")
 
