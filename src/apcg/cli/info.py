@@ -61,7 +61,7 @@ class DataFacts(TypedDict):
 @click.option("--dual-error", type=common.POSITIVE, default=1e-6, show_default=True,
               help="The dual error for which passes are promised.")  # fmt: skip
 @source.column_options
-@problem_options()
+@problem_options(intercept=False)
 @click.option("--list", "list_names", is_flag=True,
               help="Only list the data sets with a name.")  # fmt: skip
 @common.as_json
