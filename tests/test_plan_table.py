@@ -155,7 +155,16 @@ def test_a_rule_is_taken_for_its_problems_only(of, problem, at, other):
 
 def test_a_path_with_k_outputs_goes_on_with_newton():
     assert rule_of(many("multinomial"), PRIMAL_K)[0].method == "newton"
-    assert rule_of(many("multinomial"), Start())[0].method == "dual"
+    assert rule_of(many("multinomial", d=80), Start())[0].method == "dual"
+
+
+def test_a_softmax_with_few_numbers_of_w_is_newtons_at_once():
+    """With many samples for each of them more will do; of a sparse X or with L1 none are few."""
+    assert rule_of(many("multinomial"), Start())[0].method == "newton"
+    assert rule_of(many("multinomial", n=50_000, d=60), Start())[0].method == "newton"
+    assert rule_of(many("multinomial", n=40_000, d=60), Start())[0].method == "dual"
+    assert rule_of(many("multinomial", "l1"), Start())[0].method == "working_set"
+    assert rule_of(many("multinomial", "elasticnet"), Start())[0].method != "newton"
 
 
 def test_an_idea_that_is_left_out_is_not_taken():

@@ -17,6 +17,7 @@ __all__ = [
     "Certificate",
     "certify",
     "certify_again",
+    "certify_at_slopes",
     "certify_enough",
     "certify_given",
     "certify_start",
@@ -104,6 +105,20 @@ def certify_given(problem: ERM, point: Point) -> Certificate:
     z, b = _best_predictions(problem, point)
     found = _valued(problem, point.w, point.x, b, z, point.v, True)
     return found if found.dual > -math.inf else certify(problem, point.bare())
+
+
+def certify_at_slopes(
+    problem: ERM, w: Vector, b: Any, x: Vector, primal: float, gap: float
+) -> Certificate:
+    """The exact certificate of w and x = -s phi'(X w + b), for a quadratic penalty.
+
+    Fenchel's equality holds at such an x: P - D is lambda (g(w) + g*(v) - <v, w>), which is `gap`,
+    sum_j G_j^2/(2 lambda b_j) with the gradient G of P. The method computed both P and G from w and
+    b alone. With an intercept x must be in balance.
+    """
+    if not problem.intercept or problem.imbalance(x) <= 1:
+        return stated(w, x, b, np.empty(0), primal, primal - gap)
+    return certify(problem, Point(w, None, b))
 
 
 def _of_primal(problem: ERM, point: Point) -> Certificate:
@@ -199,7 +214,8 @@ def rounding(problem: ERM, found: Certificate, more: Any = 0.0) -> float:
     `more` is added to |z| + |y|. Features without a penalty add what the rounding of X'x makes of
     the part that the box has in D.
     """
-    z, y = found.z, problem.y
+    z = found.z if found.z.size else problem.samples.times(found.w) + found.b
+    y = problem.y
     slope = np.maximum(np.abs(problem.loss.duals(z, y, problem.weights)), np.abs(found.x))
     real = y.shape == z.shape and not problem.loss.margin  # not classes
     size = np.abs(z) + (np.abs(y) if real else 0.0) + more
@@ -218,8 +234,7 @@ def impossible(problem: ERM, found: Certificate) -> bool:
     with np.errstate(all="ignore"):
         rows = np.sqrt(problem.samples.squared_norms())
         size = np.multiply.outer(rows, np.linalg.norm(found.w, axis=0))
-        z = found.z if found.z.size else problem.samples.times(found.w) + found.b
-        each = rounding(problem, replace(found, z=z), size)
+        each = rounding(problem, found, size)
         room = (16 + math.sqrt(problem.n)) * _EPS * scale + (16 + math.sqrt(problem.d)) * each
     return found.gap < -room
 

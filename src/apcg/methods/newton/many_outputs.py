@@ -42,6 +42,7 @@ from ..base import (
     Work,
     check_dual_start,
 )
+from . import softmax
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ KNOWN_LOSS = Need(
 
 def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
+    if softmax.applies(problem):
+        return True
     known = problem.loss.kind is not None and problem.loss.gamma > 0
     if not (known and problem.g.is_quadratic):
         return False
@@ -95,6 +98,11 @@ def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
 
 
 def at_once(problem: ERM) -> bool:
+    """Whether no sweeps come first: phi'' is constant, or a softmax with few numbers of W."""
+    return one_step(problem) or softmax.at_once(problem)
+
+
+def one_step(problem: ERM) -> bool:
     """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
     loss = problem.loss
     constant = isinstance(loss, Columns) and loss.eta == loss.gamma
@@ -103,6 +111,8 @@ def at_once(problem: ERM) -> bool:
 
 def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     """Nanoseconds of a run."""
+    if softmax.applies(problem):
+        return softmax.cost(problem)
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
     pairs, unknowns = K * (K + 1) / 2, D * K
     if isinstance(problem.loss, Columns):
@@ -125,17 +135,17 @@ class BlockNewton:
     needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_OR_NONE, KNOWN_LOSS)
     side: ClassVar[str] = "primal"
 
-    def start(
-        self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
-    ) -> BlockNewtonRun:
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin at w, or at what fits x, or at zero."""
-        p = problem
+        p, w = problem, at.w
         if at.x is not None:
             check_dual_start(p, at.x)
-        w = np.zeros((p.d, p.K)) if at.w is None else at.w
-        if at.w is None and at.x is not None:
+        if w is None and at.x is not None:
             w = p.omega(at.x)
-        return BlockNewtonRun(p, w, p.check_b(0.0 if at.b is None else at.b))
+        b = p.check_b(0.0 if at.b is None else at.b)
+        if softmax.applies(p):
+            return softmax.SoftmaxRun(p, w, b, target, rng)
+        return BlockNewtonRun(p, np.zeros((p.d, p.K)) if w is None else w, b)
 
 
 class BlockNewtonRun(Run):
@@ -244,7 +254,7 @@ class BlockNewtonRun(Run):
         X, D, K = self._X, self._X.shape[1], self.problem.K
         u, v = self._bend(x)
         if v is None:
-            same = at_once(self.problem)
+            same = one_step(self.problem)
             parts, factor = [], None
             for k in range(K):
                 if factor is None or not same:

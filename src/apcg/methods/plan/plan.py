@@ -100,4 +100,4 @@ class Auto:
         def sweeps(at: Start) -> Run:
             return begin(problem, at, target, rng, self.without, self.outputs)
 
-        return BlockPlan(problem, run, target, sweeps, why)
+        return BlockPlan(problem, run, target, sweeps, why, rng)

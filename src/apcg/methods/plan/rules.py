@@ -306,13 +306,16 @@ RULES = (
     Rule(
         "newton",
         many=True,
-        of="L2, squared loss, no fewer samples than features, of which there are few",
+        of="L2, squared loss, no fewer samples than features, of which there are few; softmax, "
+        "dense X, at least 400 samples for each of at most 300 numbers of W (one class less than "
+        "there are), or at most 100 of these",
         when=lambda c: c.newton_k,
         first=lambda c: BlockNewton(),
         why=lambda c: (
             f"{c.problem.n_samples:,} samples for {c.problem.d * c.problem.K:,} numbers of W"
         ),
-        then="one factor for all outputs; on a path also where it ended the solve before",
+        then="one factor for all outputs; of the softmax on samples first, then L-BFGS from the "
+        "last factor; on a path also where it ended the solve before",
     ),
     Rule(
         "dual",

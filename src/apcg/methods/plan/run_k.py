@@ -47,8 +47,9 @@ class BlockPlan(Run):
         target: Target,
         sweeps: Callable[[Start], Run],
         why: str,
+        rng: np.random.Generator,
     ) -> None:
-        self.problem, self._target, self._sweeps = problem, target, sweeps
+        self.problem, self._target, self._sweeps, self._rng = problem, target, sweeps, rng
         #: what was chosen and why, in words
         self.notes: list[str] = []
         self._take(run, f"{{}}: {why}")
@@ -78,23 +79,25 @@ class BlockPlan(Run):
             stretch = min(budget.passes - spent, max(4, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
-            if isinstance(self._run, newton.BlockNewtonRun) and self._run.stuck:
+            said = self._run.report
+            if self.at_work == "newton" and said.stuck:
                 self._go_back(self._run)
                 return Work(spent)
-            estimate = self._run.report.estimate
+            estimate = said.estimate
             if estimate is None:
                 return Work(spent)
             if self._leaves(estimate):
                 found = self._run.point()
                 assert found.x is not None
                 w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
-                made = newton.BlockNewtonRun(self.problem, w, np.asarray(found.b))
+                at = Start(w=w, b=found.b if self.problem.intercept else None)
+                made = newton.BlockNewton().start(self.problem, at, self._target, self._rng)
                 self._take(made, "dual -> {}: less time than what is left, by the observed rate")
                 return Work(spent)
             if spent >= budget.passes or budget.expired:
                 return Work(spent)
 
-    def _go_back(self, run: newton.BlockNewtonRun) -> None:
+    def _go_back(self, run: Run) -> None:
         """Sweeps from where Newton's method is, unless only rounding is left."""
         found = certify(self.problem, run.point().bare())
         if found.relative > max(self._target.tol, ROUNDING):
