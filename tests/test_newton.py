@@ -393,7 +393,9 @@ def test_a_sample_is_not_fitted_further_than_it_tells_of_others(seed, monkeypatc
 def test_steps_on_a_sample_whose_factor_is_dear(dear, most):
     """They cost as much as steps on all rows: only so many as make a start."""
     p = few_positives(6000, 8, 12, 0)
-    made = Newton(NewtonTuning(dear=dear)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
+    made = Newton(NewtonTuning(dear=(dear, dear))).start(
+        p, Start(), Target(1e-6), np.random.default_rng(0)
+    )
     made._hessian.draw(made._rng)
     assert made._hessian.sample_steps == most
     before = made._hessian.cost

@@ -46,8 +46,8 @@ def first(p, **start):
 
 def test_what_to_begin_with():
     assert first(problem(penalty=Ridge())) == "afg"
-    assert first(problem(d=50)) == "dual"
-    assert first(problem(d=50), side="primal") == "newton"
+    assert first(problem(d=150)) == "dual"
+    assert first(problem(d=150), side="primal") == "newton"
     assert first(problem(penalty="l1")) == "working_set"
     assert first(problem(loss="hinge", penalty="elasticnet")) == "interior_l1"
     assert first(problem(n=20, d=200)) == "span"

@@ -111,12 +111,13 @@ CASES = [
     ("L2, smooth loss, where", one(d=50), PRIMAL, one("hinge", d=50)),
     ("L2, smooth loss, at least 10", one(), Start(), one(d=50)),
     ("L2, squared loss, rows so", one("squared", d=50), Start(), one("huber", d=50)),
+    ("L2, smooth loss, dense", one(n=600, d=100), Start(), one(n=600, d=200)),
     ("L1, elastic net", one(penalty="l1"), Start(), one("hinge", "l1")),
     ("hinge or epsilon", one("hinge", "l1"), Start(), one("hinge")),
     ("L2, dense, fewer", one(n=20, d=200), Start(), one(n=20, d=30)),
     ("L2, hinge", one("hinge"), Start(), one("hinge", n=20_000)),
     ("the same, more", one("hinge", n=20_000), Start(), one("hinge", d=200)),
-    ("L2 otherwise", one(d=50), Start(), one(penalty=BOX, d=50)),
+    ("L2 otherwise", one(d=150), Start(), one(penalty=BOX, d=50)),
     ("bounds alone", one(penalty=BOX, n=20, d=2100), Start(), one()),
     ("no penalty, squared", many(penalty=None), Start(), many("multinomial", None)),
     ("no penalty on some", many("multinomial", None), Start(), many("multinomial")),
@@ -170,7 +171,7 @@ def test_a_softmax_with_few_numbers_of_w_is_newtons_at_once():
 def test_an_idea_that_is_left_out_is_not_taken():
     ideas = {"working_set": one(penalty="l1"), "span": one(n=20, d=200), "newton": one()}
     ideas["orthogonal"] = one(n=20, d=30, scale=1e9)
-    ideas["dual"], ideas["one_by_one"] = one(d=50), many(penalty="l1")
+    ideas["dual"], ideas["one_by_one"] = one(d=150), many(penalty="l1")
     for idea, problem in ideas.items():
         assert Auto().first(problem, Start())[0].name == idea
         assert Auto((idea,)).first(problem, Start())[0].name != idea
@@ -199,6 +200,19 @@ def test_ids_are_eliminated_where_that_takes_least_time(loss):
     assert Auto(("newton",)).first(ids(loss), Start())[0].name == "dual"
     for alpha, name in ((10.0, "dual"), (1e-5, "newton_ids")):  # a large one: a few sweeps do
         assert Auto().first(ids("squared_hinge", alpha=alpha), Start(), 1e-3)[0].name == name
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_few_dense_samples_a_feature_are_for_newton_where_sweeps_are_many(loss):
+    names = {a: rule_of(one(loss, n=900, d=150, alpha=a), Start())[0].method for a in (1.0, 1e-4)}
+    assert names == {1.0: "dual", 1e-4: "newton"}
+    assert rule_of(one(loss, n=600, d=200, alpha=1e-4), Start())[0].method == "dual"
+
+
+def test_one_factor_of_a_square_dense_X_is_enough_for_the_squared_loss():
+    for n in (200, 900, 1900):
+        assert rule_of(one("squared", n=n, d=200, alpha=1e-3), Start())[0].method == "newton"
+    assert rule_of(one("squared", n=150, d=200, alpha=1e-3), Start())[0].method == "dual"
 
 
 def test_mostly_l1_is_solved_output_by_output():

@@ -51,6 +51,23 @@ class Rates:
 
 RATES = Rates()
 
+#: A multiply-add of X'diag(s) X of dense rows, by our own loops for few columns, else by BLAS: so
+#: much, and more by this number of ns over the columns (10 to 2,000 columns, one thread).
+GRAM_OWN, GRAM_BLAS, GRAM_BLAS_FROM = (0.07, 2.5), (0.04, 4.0), 150
+#: A multiply-add of a factor, by our own loops and by LAPACK, and what a factor takes besides.
+FACTOR_OWN, FACTOR_LAPACK, FACTOR_LAPACK_FROM, FACTOR_CALL = 0.11, 0.06, 600, 5_000.0
+
+
+def dense_gram(n: float, d: int) -> float:
+    """X'diag(s) X of n dense rows."""
+    least, over = GRAM_BLAS if d > GRAM_BLAS_FROM else GRAM_OWN
+    return (least + over / max(d, 1)) * 0.5 * n * d * (d + 1)
+
+
+def cholesky(d: int) -> float:
+    """A factor of d x d numbers."""
+    return FACTOR_CALL + (FACTOR_LAPACK if d > FACTOR_LAPACK_FROM else FACTOR_OWN) * d**3 / 6
+
 
 def is_dense(problem: ERM) -> bool:
     """Whether all numbers of X are stored."""
@@ -92,6 +109,13 @@ def until_look(problem: ERM, passes: int) -> int:
     """
     share = 5 * look(problem) / sweep(problem)
     return int(min(20, max(1, passes // 2), max(1, math.ceil(share))))
+
+
+def gram(problem: ERM) -> float:
+    """X'diag(s) X of all rows."""
+    if is_dense(problem):
+        return dense_gram(problem.n_samples, problem.d)
+    return RATES.gram_entry * gram_entries(problem)
 
 
 def gram_entries(problem: ERM) -> float:

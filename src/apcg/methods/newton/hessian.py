@@ -17,6 +17,7 @@ import numpy as np
 from ..._base.validation import Index, Vector
 from ..._kernels.data.matrix import add
 from ...losses import Squared
+from ...problems import costs
 from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
@@ -46,7 +47,8 @@ class NewtonTuning:
     #: sample whose factor costs more than `dear` passes over all rows: a step on these is then as
     #: cheap (8,000 images of 400 pixels: 0.91 of the time; one-hot rows, 300 features: as long)
     sample_steps: tuple[int, int] = (12, 2)
-    dear: float = 3.0
+    #: (sparse, dense)
+    dear: tuple[float, float] = (3.0, 1.4)
     #: P is also watched on other rows, so many for each of the sample, and the steps end when it
     #: rises there: with a tiny lambda the optimum of the sample is not for others (decision 8)
     held_out: float = 0.5
@@ -84,10 +86,8 @@ class NewtonTuning:
     #: without a penalty there may be no curvature, where every phi'' is zero: so much over gamma,
     #: at least, times a column's square
     least_curvature: float = 1e-12
-    #: ns of a multiply-add of a Gram matrix: sparse, dense
-    gram: tuple[float, float] = (0.85, 0.13)
-    #: ns of a multiply-add of a factor
-    factor: float = 0.15
+    #: ns of a multiply-add of a Gram matrix of sparse rows (dense: `costs.dense_gram`)
+    gram: float = 0.85
     #: ns for each number of X in a fused pass: sparse, dense
     number: tuple[float, float] = (1.25, 0.6)
     #: ns for each row in a pass
@@ -118,7 +118,8 @@ class Hessian:
     @property
     def is_cheap(self) -> bool:
         """Whether H never changes and a factor of it is all that is needed."""
-        return self._constant and self._prices.exact <= self._tuning.direct * self._prices.one
+        cheap = self._prices.exact <= self._tuning.direct * self._prices.one
+        return self._constant and (cheap or self.is_whole)
 
     @property
     def least(self) -> float:
@@ -181,7 +182,8 @@ class Hessian:
     def sample_steps(self) -> int:
         """How many steps on the sample are worth their factors."""
         assert self.sample is not None
-        dear = self._prices.factor(self.sample) > self._tuning.dear * self._prices.one
+        most = self._tuning.dear[not self._rows.X.sparse]
+        dear = self._prices.factor(self.sample) > most * self._prices.one
         return self._tuning.sample_steps[dear]
 
     def factor_of(self, rows: Objective, bend: Vector) -> Factor:
@@ -277,7 +279,7 @@ class _Prices:
 
     def __init__(self, rows: Objective, tuning: NewtonTuning) -> None:
         self._tuning, self._kind = tuning, int(not rows.X.sparse)
-        self._factor = tuning.factor * factor.madds(rows.size)
+        self._factor = costs.cholesky(rows.size)
         self.one = tuning.number[self._kind] * rows.X.nnz + tuning.row * rows.n
         self.exact = self.factor(rows)
         #: steps of conjugate gradients that cost as much as a factor
@@ -285,4 +287,5 @@ class _Prices:
 
     def factor(self, rows: Objective) -> float:
         """What a factor of these rows costs."""
-        return self._tuning.gram[self._kind] * rows.X.gram_madds + self._factor
+        dense = costs.dense_gram(rows.n, rows.size)
+        return (dense if self._kind else self._tuning.gram * rows.X.gram_madds) + self._factor

@@ -92,6 +92,19 @@ class Case:
         return self.constant and p.d <= t.widest and entries <= t.gram * p.samples.nnz
 
     @property
+    def square(self) -> bool:
+        """Whether dense samples are a few for each feature, and factors take less time than sweeps.
+
+        With fewer than 4 for each feature most losses are next to zero, and few sweeps do.
+        """
+        p, t = self.problem, self.tuning
+        enough = p.d if self.constant else t.square * p.d
+        if not costs.is_dense(p) or p.d > t.widest or p.n_samples < enough:
+            return False
+        swept = self.at.is_cold and self.may("dual") and self.fits(DualSweeps())
+        return not swept or predicted.newton_whole(p) < predicted.sweeps(p, self.tol)
+
+    @property
     def easy(self) -> bool:
         """Whether lambda is so large that a few dual sweeps take less time than Newton's method."""
         p = self.problem

@@ -7,7 +7,15 @@ import math
 import numpy as np
 
 from ..._base.validation import Index
-from ...problems.costs import RATES, gram_entries, is_dense, lean_sweep, product
+from ...problems.costs import (
+    RATES,
+    cholesky,
+    gram,
+    gram_entries,
+    is_dense,
+    lean_sweep,
+    product,
+)
 from ...problems.erm import ERM
 from ..linalg import factor
 from ..newton.elimination import TUNING
@@ -30,6 +38,9 @@ SMOOTHING_PASSES, SMOOTHING_FACTORS = 33, 10
 NEWTON_STEPS, SAMPLE, SAMPLE_SHARES = 4, 10.0, (0.1, 0.25)
 #: ... and passes over all rows: 8 to 1e-3, 12 to 1e-6 on the same data.
 NEWTON_PASSES, NEWTON_PASSES_A_DIGIT = 4.0, 4 / 3
+#: Factors of all rows that take as long as a whole run, where a sample has too few rows: 4 to 6 on
+#: 300 x 50 to 2,000 x 400 numbers.
+NEWTON_WHOLE = 6.0
 #: Dual sweeps over samples that hardly depend on each other: 4 to 6 to 1e-3, 5 to 8 to 1e-6.
 EASY_SWEEPS, EASY_SWEEPS_A_DIGIT = 2.0, 1.0
 #: The part of a sweep that is left where samples come to rest at a bound: 0.5 to 0.7 there.
@@ -99,10 +110,14 @@ def smoothing(problem: ERM) -> float:
 
 def newton_step(problem: ERM) -> float:
     """A step of Newton's method: the Hessian, its factor, two products, a search along a line."""
-    d, n = problem.d, problem.n_samples
-    entry = RATES.gram_dense if is_dense(problem) else RATES.gram_entry
-    hessian = entry * gram_entries(problem) + RATES.cholesky_entry * d**3 / 6
-    return hessian + 2 * product(problem) + 4 * RATES.loss * n + RATES.look
+    loss = 4 * RATES.loss * problem.n_samples
+    return gram(problem) + cholesky(problem.d) + 2 * product(problem) + loss + RATES.look
+
+
+def newton_whole(problem: ERM) -> float:
+    """A run of Newton's method with too few samples for a sample of them."""
+    one = problem.loss.eta == problem.loss.gamma
+    return (1.0 if one else NEWTON_WHOLE) * newton_step(problem)
 
 
 def newton(problem: ERM, tol: float) -> float:

@@ -195,6 +195,15 @@ RULES = (
         then="one factor",
     ),
     Rule(
+        "newton",
+        of="L2, smooth loss, dense, at least 4 samples a feature (squared loss: no fewer samples "
+        "than features), at most 2,000 features, where factors are predicted to take less time "
+        "than dual sweeps",
+        when=lambda c: c.newton and c.square,
+        first=lambda c: Newton(),
+        why=lambda c: c.shape,
+    ),
+    Rule(
         "working_set",
         of="L1, elastic net, with or without bounds, smooth loss",
         when=lambda c: c.zeros and c.fits(WorkingSet()),

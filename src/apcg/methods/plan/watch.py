@@ -35,6 +35,10 @@ class PlanTuning:
     tall: float = 10.0
     #: ... and at most so many features: a factor of more takes longer than dual sweeps do.
     widest: int = 2000
+    #: Dense X: also with so many samples for each feature, if factors take less time than sweeps.
+    square: float = 4.0
+    #: With fewer, a run takes so many times the steps, while phi'' changes: 25 to 90 on 200 x 200.
+    more_steps: float = 5.0
     #: A large lambda begins in the dual where few sweeps are predicted; with an intercept only for
     #: a tolerance of at least this: to 1e-6 it takes two to five times as many (decision 3).
     easy_free: float = 1e-4
@@ -217,7 +221,11 @@ class Watch:
 
     def _steps(self, gap: float) -> float:
         """Steps to the tolerance: near the end each doubles the number of digits."""
-        most = self._tuning.steps
+        if self.problem.loss.eta == self.problem.loss.gamma:  # P is a parabola
+            return 1.0
+        most, p = self._tuning.steps, self.problem
+        if p.n < self._tuning.square * p.d:
+            return self._tuning.more_steps * most
         if gap >= 1:
             return most
         return min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
