@@ -46,6 +46,7 @@ def labels(loss, real):
     return real
 
 
+@pytest.mark.filterwarnings("ignore:loss '(hinge|epsilon_insensitive)' has kinks")
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize(("loss", "penalty"), CASES, ids=str)
 def test_answers_are_those_of_one_machine(loss, penalty, shards):

@@ -32,7 +32,7 @@ ORDER = (
     ("run",),
     ("model",),
     ("estimators", "experiments"),
-    ("linear_model",),
+    ("linear_model", "dask"),
     ("patch",),
     ("cli",),
     ("__main__",),
@@ -250,7 +250,8 @@ def test_functions_are_short():
     ("package", "where"),
     [
         ("matplotlib", {"plots"}),
-        ("sklearn", {"estimators", "linear_model", "_base", "datasets"}),
+        ("sklearn", {"estimators", "linear_model", "_base", "datasets", "dask"}),
+        ("distributed", {"engines", "dask"}),
         ("numba", {"_base"}),
         ("click", {"cli"}),
         ("pooch", {"datasets"}),
@@ -267,7 +268,9 @@ def test_import_apcg_is_light():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "apcg" in loaded
-    assert not loaded & {"matplotlib", "pandas", "sklearn", "numba", "click", "pooch", "requests"}
+    assert not loaded & {
+        "matplotlib", "pandas", "sklearn", "numba", "click", "pooch", "requests", "distributed"
+    }  # fmt: skip
 
 
 def test_files_are_short():

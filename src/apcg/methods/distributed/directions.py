@@ -53,6 +53,12 @@ class Directions:
         """What it is at work on."""
         return "local dual steps" if self._local else "quasi-Newton"
 
+    @property
+    def unmixed(self) -> bool:
+        """Whether local steps were measured, and brought less than a fifth of quasi-Newton's."""
+        local, other = self._rates
+        return self._can and math.isfinite(local + other) and local < 0.2 * other
+
     def forget(self) -> None:
         """The shards have lost their directions: begin anew at w."""
         self._steps: list[Table] = []

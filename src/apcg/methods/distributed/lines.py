@@ -22,6 +22,8 @@ _INNER, _STEPS = 0.1, (12, 40)
 class LineSteps:
     """Steps on the smoothed problem, which moves when it is nearly solved."""
 
+    unmixed = False
+
     def __init__(self, sums: Sums, seed: int, small: bool) -> None:
         self.sums, self._small, self._seed = sums, small, seed
         self._gamma, self._begun = _FIRST, False

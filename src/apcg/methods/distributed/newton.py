@@ -21,6 +21,7 @@ class NewtonSteps:
     """A Hessian, a step, a search along it, a look. A loss of squares keeps its first Hessian."""
 
     name = "newton"
+    unmixed = False
 
     def __init__(self, sums: Sums) -> None:
         p, self.sums = sums.problem, sums

@@ -29,6 +29,7 @@ class SparseSteps:
     """Working sets, a model on each, a search, a look."""
 
     name = "working sets"
+    unmixed = False
 
     def __init__(self, sums: Sums) -> None:
         p, self.sums = sums.problem, sums

@@ -1,0 +1,137 @@
+"""`ERM` and `solve` for rows on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from distributed import Client, default_client
+from tqdm import tqdm
+
+from .._base import validation as check
+from ..certify.result import Solution
+from ..engines import NoWorkers
+from ..engines.dask import DaskEngine
+from ..methods.distributed.driver import Driver, Limits, Look
+from ..methods.distributed.problem import Sharded, sharded
+from .chunks import shard, shards_of
+
+
+class ERM:
+    """minimize P(w) = the mean over i of s_i phi(a_i' w, y_i) + alpha g(w), rows in dask chunks.
+
+    Parameters
+    ----------
+    X : a dask array, with dense or SciPy sparse chunks, or a dask dataframe.
+    y : a dask array or series with the same chunks, or a NumPy array: -1 and 1 for the hinge family
+        and logistic, 0..K-1 for "multinomial", real numbers for the others.
+    loss, penalty, alpha, l1_ratio, positive, intercept : as in `apcg.ERM`. Losses are those of
+        apcg; penalties those of features ("l2", "l1", "elasticnet", bounds), with alpha > 0.
+    sample_weight : a dask array or series with the same chunks, or a NumPy array.
+    """
+
+    def __init__(
+        self, X: Any, y: Any, loss: Any = "smoothed_hinge", penalty: Any = "l2",
+        alpha: float = 1e-4, sample_weight: Any = None, l1_ratio: float = 0.5,
+        positive: bool = False, intercept: bool = False,
+    ) -> None:  # fmt: skip
+        self.X, self.y, self.sample_weight = X, y, sample_weight
+        self.options: dict[str, Any] = {
+            "loss": loss, "penalty": penalty, "alpha": alpha, "l1_ratio": l1_ratio,
+            "positive": positive, "intercept": intercept,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.options.items())
+        return f"apcg.dask.ERM(X of shape {tuple(self.X.shape)}, {given})"
+
+
+def solve(
+    problem: ERM, *, client: Client | None = None, tol: float = 1e-6, max_epochs: int = 1000,
+    shards: int | None = None, shuffle: bool = True, random_state: Any = None,
+    callback: Callable[[Look], Any] | None = None, verbose: int = 0,
+    time_limit: float | None = None, timeout: float = 60.0, dual_point: bool = False,
+) -> Solution:  # fmt: skip
+    """Minimize P(w) and certify it: stop when P(w) - D(x) <= tol |P(w)|.
+
+    Parameters
+    ----------
+    problem : an `apcg.dask.ERM`.
+    client : the Dask client; None is the current one.
+    tol, max_epochs, time_limit : as in `apcg.solve`.
+    shards : into how many parts the rows are put; None is the number of workers. The same chunks,
+        shards and seed give the same bits, whatever worker holds what.
+    shuffle : deal the rows of each chunk to all shards. Without it a shard has whole chunks, which
+        is right if rows are in random order already; else it may take far more rounds.
+    callback : called at each look with iteration, epoch, vectors, messages, seconds, primal, dual,
+        gap (relative), method, w, intercept; a true value stops.
+    verbose : 1 shows a bar that counts rounds.
+    timeout : seconds that the cluster may be without workers. Then `engines.NoWorkers` is raised,
+        whose `best` is the answer so far.
+    dual_point : bring x to this process; else it stays away, and `x` of the answer is empty.
+
+    Returns
+    -------
+    Solution, whose trace has the vectors (sums of as many numbers as there are features) and
+    messages (round trips) too.
+    """
+    if not isinstance(problem, ERM):
+        raise TypeError(f"problem must be an apcg.dask.ERM, got {type(problem).__name__}.")
+    with engine_for(problem, client, shards, shuffle, random_state, timeout) as (engine, seed):
+        made = sharded(engine, **problem.options)
+        limits = Limits(check.number(tol, "tol", low=0.0), max_epochs, time_limit, callback)
+        return solved(engine, made, limits, seed, shuffle, verbose, dual_point)
+
+
+@contextmanager
+def engine_for(
+    problem: ERM, client: Client | None, shards: int | None, shuffle: bool, random_state: Any,
+    timeout: float,
+) -> Iterator[tuple[DaskEngine, int]]:  # fmt: skip
+    """An engine with the rows of a problem, and a seed for what is done there."""
+    client = default_client() if client is None else client
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    count = len(workers) or 1
+    shards = count if shards is None else check.integer(shards, "shards", low=1)
+    seed = int(check.generator(random_state).integers(2**31))
+    rows = shards_of(problem.X, problem.y, problem.sample_weight, shards, shuffle, seed, workers)
+    with DaskEngine(client, rows, shard, timeout) as engine:
+        assert isinstance(engine, DaskEngine)
+        yield engine, seed
+
+
+def solved(
+    engine: DaskEngine, problem: Sharded, limits: Limits, seed: int, shuffle: bool,
+    verbose: int = 0, dual_point: bool = False, w: Any = None,
+) -> Solution:  # fmt: skip
+    """One solve on an engine, with its warnings and its bar."""
+    with tqdm(disable=not verbose, unit=" rounds", desc="apcg") as bar:
+        own = limits.callback
+
+        def shown(look: Look) -> Any:
+            bar.n = look.messages
+            bar.set_postfix_str(f"relative gap {look.gap:.1e}")
+            return own(look) if own is not None else False
+
+        if verbose:
+            limits = Limits(limits.tol, limits.max_epochs, limits.time_limit, shown)
+        driver = Driver(engine, problem, limits, seed, w)
+        r = driver.solve()
+    if not shuffle and driver.unmixed:
+        warnings.warn(
+            "local steps brought little: the rows of the shards are not alike. Take shuffle=True, "
+            "which deals the rows of each chunk to all shards.",
+            stacklevel=4,
+        )
+    if dual_point:
+        x = np.zeros((problem.rows,) if problem.K == 1 else (problem.rows, problem.K))
+        for at, part in engine.each("dual_point"):
+            x[at] = part
+        r.x = x
+    return r
+
+
+__all__ = ["ERM", "NoWorkers", "solve"]
