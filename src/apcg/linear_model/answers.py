@@ -45,6 +45,15 @@ class Gap:
 
 
 GAP = Gap()
+#: With so few coefficients Newton's method is at work, and its last digits cost a step or two.
+FINE, FEW = Gap(usual=1e-10), 500
+
+
+def gap_for(problem: ERM) -> Gap:
+    """What tol means for a classifier, or for a regression with a loss of LIBLINEAR."""
+    return FINE if problem.d * problem.K <= FEW else GAP
+
+
 #: max_iter=None
 PASSES = 1000
 

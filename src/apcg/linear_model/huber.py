@@ -36,7 +36,7 @@ from ._sklearn import theirs
 from .answers import Answers, Certified, Gap, generator, iterations
 
 #: What tol means, whose default is 1e-5 here; and the part of it for inner problems.
-GAP, INNER = Gap(usual=1e-6, least=1e-12), 1e-3
+GAP, INNER = Gap(usual=1e-10, least=1e-12), 1e-3
 #: Values of sigma to try.
 ROUNDS = 60
 #: A scale below this part of the largest |y| is an exact fit: nothing is left to scale.

@@ -14,7 +14,7 @@ from ..certify.result import Solution
 from ..estimators.linear import Plan
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, iterations
+from .answers import Answers, Certified, gap_for, iterations
 from .classes import Classes
 from .passes import Passes
 from .svm import fit_liblinear
@@ -195,16 +195,16 @@ def _solve(
     ratio = {"l2": 0.0, "l1": 1.0}.get(told["penalty"], told["l1_ratio"])
     penalty = {0.0: "l2", 1.0: "l1"}.get(ratio, "elasticnet")
     problem = classes.problem(X, codes, weights, penalty, ratio)
-    how = told["tol"], told["max_iter"], told["random_state"]
+    how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_for(problem)
     if alphas.size > 1 and alphas.min() > 0:
-        return answers.path(problem, alphas, *how)
+        return answers.path(problem, alphas, *how, gap)
     if alphas.size > 1:  # some without a penalty
         each = [Plan([problem.with_alpha(float(a))], ["C"], lambda found: {}) for a in alphas]
-        return [answers.solve(plan, *how)[0] for plan in each]
+        return [answers.solve(plan, *how, gap=gap)[0] for plan in each]
     problem = problem.with_alpha(float(alphas[0]))
     plan = Plan([problem], ["logistic regression"], lambda found: {})
     start = classes.start(problem, told["coef"])
-    return answers.solve(plan, *how, [start], watch=_watch(X, told, classes))
+    return answers.solve(plan, *how, [start], gap, _watch(X, told, classes))
 
 
 def _watch(X: Any, told: dict[str, Any], classes: Classes) -> Passes | None:

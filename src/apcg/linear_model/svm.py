@@ -22,7 +22,7 @@ from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, iterations
+from .answers import Answers, Certified, gap_for, iterations
 
 #: Names of losses: scikit-learn's, ours
 LOSSES = {"logistic_regression": "logistic", "hinge": "hinge", "squared_hinge": "squared_hinge"}
@@ -128,13 +128,14 @@ def fit_liblinear(
     if regression:
         made = losses.SquaredEpsilonInsensitive if squared else losses.EpsilonInsensitive
         kind = made(epsilon)
+        y = np.asarray(y, dtype=np.float64)
         problem = ERM(samples, y, kind, "l2", 1 / (C * total), sample_weight=weights)
         plan = Plan([problem], ["regression"], _attributes)
     else:
         target = ClassTarget.of(y, class_weight, weights)
         joint = multi_class == "crammer_singer"
         plan = _joint(samples, target, C) if joint else _apart(samples, target, loss, penalty, C)
-    found = answers.solve(plan, tol, max_iter, random_state)
+    found = answers.solve(plan, tol, max_iter, random_state, gap=gap_for(plan.problems[0]))
     coef = np.vstack([np.atleast_2d(r.w.T) for r in found])
     passes = np.array(iterations(found, max_iter), dtype=np.int32)
     if not fit_intercept:
