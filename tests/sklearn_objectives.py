@@ -74,3 +74,10 @@ def huber(model, X, y, s):
     each = np.where(u <= model.epsilon, u**2, 2 * model.epsilon * u - model.epsilon**2)
     total = model.scale_ * (s @ (1 + each)) + model.alpha * np.sum(model.coef_**2)
     return total / s.sum()
+
+
+def quantile(model, X, y, s):
+    """sum_i s_i pinball_i over sum s, and alpha |w|_1."""
+    r = y - X @ model.coef_ - model.intercept_
+    each = np.maximum(model.quantile * r, (model.quantile - 1) * r)
+    return s @ each / s.sum() + model.alpha * np.abs(model.coef_).sum()

@@ -1,8 +1,12 @@
 """`apcg.patch_sklearn`: programs for scikit-learn with the solvers of apcg."""
 
 import pickle
+import runpy
 import subprocess
 import sys
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import sklearn.ensemble
@@ -13,6 +17,9 @@ from sklearn.model_selection import cross_val_score
 
 import apcg
 from apcg import linear_model
+from apcg.linear_model.answers import Answers
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -120,3 +127,24 @@ def test_without_a_script_it_says_how(tmp_path):
     done = _run(cwd=tmp_path)
     assert done.returncode == 2
     assert "usage: python -m apcg.patch" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["text", "path", "robust"])
+def test_programs_written_for_scikit_learn_print_the_same(name, monkeypatch, capsys):
+    script = str(ROOT / "examples" / "scikit_learn" / f"{name}.py")
+    solved, take = [], Answers.take
+    monkeypatch.setattr(Answers, "take", lambda *given: (solved.append(1), take(*given))[1])
+    printed = []
+    for patched in (False, True):
+        with warnings.catch_warnings(), apcg.patch_sklearn() if patched else nullcontext():
+            warnings.simplefilter("ignore")
+            runpy.run_path(script, run_name="__main__")
+        printed.append(capsys.readouterr().out)
+        assert bool(solved) == patched
+    assert printed[0] == printed[1]
+
+
+def test_a_text_classifier_runs_by_the_command(tmp_path):
+    done = _run(ROOT / "examples" / "scikit_learn" / "text.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "softmax: accuracy 0.9" in done.stdout

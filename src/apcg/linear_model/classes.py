@@ -98,8 +98,8 @@ class Classes:
             )
         if not np.isfinite(known).all():
             raise ValueError(
-                "Floating-point under-/overflow: warm_start=True goes on from coefficients that are "
-                "NaN or infinite. Set warm_start=False, or fit a new model."
+                "Floating-point under-/overflow: warm_start=True goes on from coefficients that "
+                "are NaN or infinite. Set warm_start=False, or fit a new model."
             )
         if self.K == 2:
             b: Any = float(known[0, -1]) * self.intercept

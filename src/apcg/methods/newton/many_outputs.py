@@ -51,6 +51,8 @@ class ManyOutputsNewtonTuning:
 
     #: unknowns, at most
     most: int = 1500
+    #: features whose matrix is cheap with any number of samples
+    few: int = 200
     #: numbers of X as a dense array, at most
     room: float = 4e6
     #: steps of a run
@@ -106,7 +108,7 @@ def one_step(problem: ERM) -> bool:
     """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
     loss = problem.loss
     constant = isinstance(loss, Columns) and loss.eta == loss.gamma
-    return bool(constant and applies(problem) and problem.n >= problem.d)
+    return bool(constant and applies(problem) and problem.d <= max(problem.n, TUNING.few))
 
 
 def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
@@ -254,11 +256,12 @@ class BlockNewtonRun(Run):
         X, D, K = self._X, self._X.shape[1], self.problem.K
         u, v = self._bend(x)
         if v is None:
-            same = one_step(self.problem)
-            parts, factor = [], None
+            if one_step(self.problem):
+                factor = _factor(X.T @ (u[:, :1] * X), self._ridge[:, 0])
+                return np.asarray(cho_solve(factor, gradient))
+            parts = []
             for k in range(K):
-                if factor is None or not same:
-                    factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0])
+                factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0])
                 parts.append(cho_solve(factor, gradient[:, k]))
             return np.column_stack(parts)
         H = np.empty((K * D, K * D))

@@ -315,7 +315,7 @@ RULES = (
     Rule(
         "newton",
         many=True,
-        of="L2, squared loss, no fewer samples than features, of which there are few; softmax, "
+        of="L2, squared loss, no more features than samples, or at most 200; softmax, "
         "dense X, at least 400 samples for each of at most 300 numbers of W (one class less than "
         "there are), or at most 100 of these",
         when=lambda c: c.newton_k,
