@@ -125,7 +125,7 @@ CASES = [
     ("softmax with L1", many("multinomial", "l1"), Start(), many("multinomial")),
     ("y of K columns", many(penalty="l1"), Start(), many()),
     ("other penalties", many(penalty=Ridge()), Start(), many()),
-    ("L2, squared loss, no more", many(), Start(), many(n=20, d=200)),
+    ("L2, squared loss, no more", many(), Start(), many(n=20, d=300)),
     ("L2 or elastic net", many("hinge"), Start(), many()),
 ]
 
