@@ -53,6 +53,7 @@ class Report:
     stuck          whether it cannot get any further, which ends the run
     lacks_digits   whether its w may have few digits, however small the gap is
     why            the reason for that, if there is one to tell
+    exact          whether its w is the minimiser up to the rounding of one factor
     knows_its_gap  whether it returns at once from a start that is good enough
     estimates      whether it estimates its gap between looks
     estimate       the relative gap by that; None if a look is likely to pass, or nothing is known
@@ -68,6 +69,7 @@ class Report:
     stuck: bool = False
     lacks_digits: bool = False
     why: str = ""
+    exact: bool = False
     knows_its_gap: bool = False
     estimates: bool = False
     estimate: float | None = None

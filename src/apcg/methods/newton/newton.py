@@ -114,7 +114,8 @@ class NewtonRun(Run):
         It is stuck if steps bring nothing, one after the other: rounding has won.
         """
         stuck = self._idle > self._tuning.patience
-        return Report(knows_its_gap=True, stuck=stuck, lacks_digits=self._weak)
+        exact = self._solved is not None and not self._weak
+        return Report(knows_its_gap=True, stuck=stuck, lacks_digits=self._weak, exact=exact)
 
     def point(self) -> Point:
         """The iterate; with its predictions, unless the look is expected to be the last."""
@@ -188,10 +189,12 @@ class NewtonRun(Run):
     def _solve_directly(self) -> None:
         """Squared loss: P is a parabola, and one factor gives its minimum."""
         rows = self._rows
-        bend = np.full(rows.n, rows.scale / rows.loss.gamma) * rows.weights
-        made = self._hessian.factor_of(rows, bend)
+        each = rows.scale / rows.loss.gamma * rows.weights
+        made = self._hessian.factor_of(rows, np.broadcast_to(each, rows.n).copy())
         self._weak = made.weakest < self._tuning.weak
-        self._solved = made.solve(rows.X.adjoint(bend * rows.y))
+        even = each.size == 1
+        c = each * rows.X.adjoint(rows.y) if even else rows.X.adjoint(each * rows.y)
+        self._solved = made.solve(c)
         self._moved = True
         self._own += 1.0
 

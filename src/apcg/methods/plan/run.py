@@ -210,6 +210,7 @@ class PlanRun(Run):
             return again.point().bare()
         constant = self.problem.loss.eta == self.problem.loss.gamma
         exact = self.at_work == "orthogonal" or (self.at_work == "span" and constant)
+        exact = exact or self._run.report.exact
         if self._polish and converged and not exact:
             run = self._newton(certificate.w, certificate.b)
             run.advance(Budget(1))
