@@ -208,3 +208,14 @@ def test_dense_products_choose_a_way_and_give_the_same(dtype, K, zeros, way, mon
         np.testing.assert_allclose(made.adjoint(own), X.T.astype(float) @ own, **close)
     for own in (W, np.asfortranarray(W), W[:, 0]):
         np.testing.assert_allclose(made.times(own), X.astype(float) @ own, **close)
+
+
+def test_a_gram_matrix_of_many_rows_of_one_weight_is_that_of_the_rows():
+    """By BLAS, with no copy of X; rows of other weights by our own loops."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((9000, 8))
+    X = Dense(A, constant=2.0)
+    B = np.hstack([A, np.full((9000, 1), 2.0)])
+    for s in (np.full(9000, 0.3), rng.random(9000)):
+        upper = np.triu(X.gram(s))
+        np.testing.assert_allclose(upper, np.triu(B.T @ (s[:, None] * B)), rtol=1e-12, atol=1e-9)

@@ -7,7 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
-from apcg.methods.base import Start, Target
+from apcg.certify.certificate import certify
+from apcg.methods.base import Budget, Start, Target
+from apcg.methods.interior.interior import InteriorRun, InteriorTuning
 from apcg.methods.plan import predicted
 from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
@@ -183,3 +185,54 @@ def test_a_gap_that_rises_tells_no_rate():
         made.leave(k, 0.1)
     assert made.leave(80, 0.2)
     assert made._time_left() == math.inf
+
+
+def counts(intercept=True, positives=0.04, n=2000, d=40, **options):
+    """Raw counts, and one class that is rare."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(1, 2, d), (n, d)).astype(float)
+    z = (X - X.mean(axis=0)) @ rng.standard_normal(d) / d + rng.standard_normal(n)
+    y = np.where(z > np.quantile(z, 1 - positives), 1.0, -1.0)
+    return ERM(X, y, "hinge", alpha=1 / n, intercept=intercept, **options)
+
+
+def test_a_rare_class_with_an_intercept_is_not_for_smoothing():
+    """Next to all samples of the other class are at the kink: interior points on all of them."""
+    assert predicted.smoothing(counts()) > 5 * predicted.smoothing(counts(intercept=False))
+    assert predicted.smoothing(counts(positives=0.3)) == predicted.smoothing(counts(False))
+    r = solve(counts(), tol=1e-6, max_epochs=1000, random_state=0)
+    assert r.converged
+    assert not any("smoothing" in note for note in r.trace.notes)
+    assert Watch(counts(), Target(1e-6)).whole
+    assert not Watch(counts(positives=0.3), Target(1e-6)).whole
+
+
+def test_interior_points_on_some_rows_give_up_after_many_steps():
+    p = counts()
+    free = np.arange(0, 2000, 2)
+    few = InteriorTuning(most_steps=3)
+    x = np.where(p.y > 0, 0.02, 0.001)
+    run = InteriorRun(p, Target(1e-12), few, free=free, x=x)
+    run.advance(Budget(10_000))
+    assert run.report.stuck
+    run = InteriorRun(p, Target(1e-6), few)  # on all rows it goes on
+    run.advance(Budget(10_000))
+    assert not run.report.stuck
+
+
+def test_what_one_factor_gave_is_not_solved_for_again():
+    p = problem(loss="squared")
+    run = Auto().start(p, Start(), Target(1e-13), np.random.default_rng(0))
+    run.advance(Budget(1))
+    assert run.report.exact
+    assert run.finish(certify(p, run.point()), converged=True) is None
+    rough = ERM(*columns_alike(), "squared", alpha=1e-12)
+    run = Auto().start(rough, Start(), Target(1e-13), np.random.default_rng(0))
+    run.advance(Budget(1))
+    assert not run.report.exact  # the factor has lost too many digits
+
+
+def columns_alike(n=300):
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((n, 1))
+    return np.hstack([a, a + 1e-6 * rng.standard_normal((n, 1))]), rng.standard_normal(n)

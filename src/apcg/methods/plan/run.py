@@ -172,7 +172,7 @@ class PlanRun(Run):
             self._change("smoothing", run, self._watch.why)
             return
         if self._watch.interior:
-            keep = said.rows_left
+            keep = None if self._watch.whole else said.rows_left
             self._on_kept_rows = keep is not None and keep.size < self.problem.n
             run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
             self._change("interior", run, self._watch.why)

@@ -143,6 +143,8 @@ class Watch:
             self._step = predicted.newton_step(problem)
             self._step_passes = 1 + predicted.in_passes(problem, costs.gram_entries(problem))
         self.interior = interior_applies(problem, tuning)
+        #: whether the interior point method is for all samples, whichever seem to rest
+        self.whole = self.interior and predicted.rare(problem)
         self._factor_passes = 2 + predicted.in_passes(problem, 0.0)
         tall = self.interior and problem.n >= tuning.tall * problem.d
         self._smoothing = predicted.smoothing(problem) if tall else math.inf
@@ -175,7 +177,7 @@ class Watch:
         self._seen.append((spent, math.log(gap)))
         left = self._max - passes
         if self._step == math.inf:
-            rows = self._all if rows is None else rows
+            rows = self._all if rows is None or self.whole else rows
             cost = predicted.interior(self.problem, rows, self._tol)
             falls = self._falls(spent, cost)
             crowded = rows.size >= self._tuning.crowded * self.problem.n
