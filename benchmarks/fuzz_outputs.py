@@ -30,7 +30,7 @@ from apcg.methods.sparse.tuning import SetTuning
 
 LONG = np.longdouble
 #: What `auto` does where W is large, done where it is small: features by frequency, sampled sweeps.
-COMPACT = Auto(("newton",), outputs=replace(MANY, large=0.0, sample=1.0))
+COMPACT = Auto(("newton",), outputs=replace(MANY, large=0.0))
 #: Working sets on sparse columns, which `auto` takes for many rows.
 ON_COLUMNS = ClassSet(SetTuning(few_rows=0))
 #: Units in the last place of double precision, of the sum of the sizes of all terms.

@@ -138,45 +138,6 @@ def test_visits_are_even_at_first():
     assert max(highest[2:]) > 1
 
 
-def test_a_sample_of_rows_tells_the_gap():
-    """The rows of a part of a sweep, seen before their steps, stand for all of them."""
-    p = problem("softmax", n=2000, d=100, alpha=1e-4, layout="csr", weighted=True)
-    run = sweeps(started(p, sample=1.0), 4)
-    for _ in range(3):
-        run._schedule()
-        begin, end, sampled = run._left.pop()
-        before = certify(p, Point(x=run.setup.x(run.sweeps.a))).gap
-        rows = tuple(a[begin:end] for a in run._parts)
-        assert sampled == begin == 0
-        assert rows[0].size < 0.6 * p.n_samples
-        run.sweeps.call(run._listed, rows)
-        told = run.sweeps.sample(rows[0].size / run._listed.size)
-        assert 0.4 * before < told < 2.5 * before
-        while run._left:
-            begin, end, _ = run._left.pop()
-            run.sweeps.call(run._listed, tuple(a[begin:end] for a in run._parts))
-
-
-def test_a_run_ends_within_a_sweep_where_a_look_pays():
-    p = problem("softmax", n=2000, d=100, alpha=1e-2, layout="csr")
-    run = started(p, sample=1.0)
-    run.estimates.tol = 1e-5
-    run.advance(Budget(1000, False, None))
-    assert run.report.estimate is None
-    assert run._left  # the rest of the sweep, which a failed look goes on with
-    assert certify(p, run.point().bare()).relative <= 1e-5
-    left = sum(end - begin for begin, end, _ in run._left)
-    work = run.setup.tally.work
-    run._sweep(Budget(1000, False, None))
-    assert run.setup.tally.work - work <= left * (p.samples.lengths.max() + 1)
-
-
-def test_fewer_rows_than_samples_of_a_sweep():
-    p = problem("softmax", n=5, d=4, K=3, layout="csr")
-    tuned = Auto(("newton",), outputs=replace(MANY, sample=1.0))
-    assert solve(p, tuned, tol=1e-8, random_state=0).converged
-
-
 def test_rows_at_a_vertex_are_dropped_and_come_back():
     p = problem("crammer_singer", n=400, alpha=0.1)
     run = sweeps(started(p), 12)

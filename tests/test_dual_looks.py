@@ -12,18 +12,9 @@ from apcg import ERM, solve
 from apcg._kernels.data import products_k
 from apcg.certify.result import Solution
 from apcg.data import compact
-from apcg.methods.base import Budget
 from apcg.methods.dual.look_k import error_bound
 from apcg.methods.dual.tuning import MANY
 from apcg.methods.plan.plan import Auto
-
-
-def independent(n=2000, d=2000, K=5):
-    """Rows of length 1 with few features each, and a large alpha: q = 0.05."""
-    rng = np.random.default_rng(0)
-    X = sp.random_array((n, d), density=0.01, rng=rng, format="csr")
-    X = sp.diags_array(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-9)).tocsr() @ X
-    return ERM(sp.csr_matrix(X), rng.integers(K, size=n), "multinomial", "l2", 20 / n)
 
 
 def exact(p, found):
@@ -69,8 +60,6 @@ def test_the_bound_is_charged():
     assert moved.dual <= D + 1e-13
     assert moved.dual == pytest.approx(D, abs=2 * moved.charge + 1e-13)
     assert moved.primal == pytest.approx(p.primal(moved.certificate().w), rel=1e-13)
-    moved.step()
-    assert moved.dual <= p.dual(moved.x) + 1e-13
 
 
 def test_a_bound_that_is_not_rounding_takes_the_exact_certificate():
@@ -80,58 +69,6 @@ def test_a_bound_that_is_not_rounding_takes_the_exact_certificate():
     found = run.point()
     assert np.array_equal(found.w, run.setup.certificate(found.x, run.sweeps.b).w)
     assert found.dual == pytest.approx(p.dual(found.x), abs=1e-14)
-
-
-@pytest.mark.parametrize("large", [0.0, np.inf])
-def test_a_step_of_all_rows_raises_d_and_leaves_w(large):
-    p = rare(problem("softmax", n=2000, d=300, alpha=1e-1, layout="csr", weighted=True))
-    run = sweeps(started(p, large=large, sample=1.0), 1)
-    run._schedule()
-    for _ in range(len(run._left) // 2):
-        begin, end, _ = run._left.pop()
-        run.sweeps.call(run._listed, tuple(a[begin:end] for a in run._parts))
-    look = run.sweeps.look()
-    before, W = look.dual, run.sweeps.w.copy()
-    look.step()
-    found = look.certificate()
-    P, D = exact(p, found)
-    assert found.primal - found.dual < 0.5 * (found.primal - before)
-    assert found.primal == pytest.approx(P, rel=1e-13)
-    assert D - 1e-9 * P <= found.dual <= D + 1e-13 * P
-    assert np.array_equal(W, run.sweeps.w)
-
-
-def test_runs_end_sooner_with_steps_of_all_rows():
-    """And only where rows hardly depend on each other, after a part of the second sweep."""
-    p = independent()
-
-    def work(**changes):
-        run = started(p, sample=1.0, **changes)
-        run.estimates.tol = 1e-8
-        passes = run.advance(Budget(1000, False, None)).passes
-        assert run.point().relative <= 1e-8
-        return passes * run.setup.work + run.setup.tally.work, run
-
-    (plain, off), (less, run) = work(joint=0.0), work()
-    assert off.sweeps.joint == 1
-    assert less < plain
-    assert run._left
-    left = sum(end - begin for begin, end, _ in run._left) / run._listed.size
-    assert left <= 1 - MANY.joint_from
-    dependent = started(problem("softmax", n=500, d=300, alpha=1e-4, layout="csr"))
-    assert np.mean(dependent.setup.q) > MANY.joint
-    assert dependent.sweeps.joint == 1
-
-
-def test_what_a_step_left_of_the_gap_is_remembered():
-    p = independent()
-    run = started(p, sample=1.0)
-    run.estimates.tol = 1e-8
-    run.advance(Budget(1000, False, None))
-    expected, gap = run.sweeps.joint, run.sweeps.look()
-    found = run.point()
-    assert run.sweeps.joint != expected
-    assert run.sweeps.joint == pytest.approx(found.gap / (gap.primal - gap.dual))
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -107,7 +107,7 @@ def test_balancing_takes_steps_that_stay_inside_the_domain_only(loss, monkeypatc
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_step_of_all_rows_pays_for_the_error_of_w(seed):
+def test_a_look_pays_for_the_error_of_w(seed):
     """V - W along U is the worst that the bound on |V - W| allows: D must not be above D(x)."""
     rng = np.random.default_rng(seed)
     p = ERM(rng.standard_normal((30, 20)), CLASSES, "multinomial", "l2", 0.1)
@@ -122,10 +122,6 @@ def test_a_step_of_all_rows_pays_for_the_error_of_w(seed):
         U = setup.rows(way)
         W = V - error * U / math.sqrt(setup.square_of(U))
     look = LookK.at(setup, blocks, W, 1.0001 * error)
-    assert look.dual <= p.dual(look.x) + 1e-12
-    before = look.dual
-    look.step()
-    assert look.dual > before  # it did go
     assert look.dual <= p.dual(look.x) + 1e-12
 
 

@@ -22,8 +22,6 @@ MUTANTS = [
     Mutant("penalties/groups.py", "a group may be larger by 1e-7",
            "return 0.0 if self.excess(v) <= 1 else",
            "return 0.0 if self.excess(v) <= 1 + 1e-7 else", WEAK, only="last_digits"),
-    Mutant(LOOK, "the error of W costs a step nothing",
-           "more += 2 * t * self.error * math.sqrt(length)", "pass", WEAK, only="pays_for"),
     Mutant(CERTIFICATE, "parts are exact in any case", "all(c.exact for c in found)", "True", WEAK,
            only="of_parts"),
     Mutant(PATH, "sums of a run end a point of a path", "if not found.exact or (", "if (", WEAK,

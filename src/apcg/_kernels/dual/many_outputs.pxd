@@ -45,7 +45,7 @@ cdef class Blocks:
 
 
 cdef class Count:
-    cdef public double est, square, high
+    cdef public double est, high
     cdef public long long work, solved, rescued
 
 

@@ -42,7 +42,6 @@ class Blocks:
 
 class Count:
     est: float
-    square: float
     high: float
     work: int
     solved: int

@@ -57,7 +57,6 @@ cdef class Count:
 
     est    the sum over steps of the part of the gap of their row, before the step; without momentum
            over the visits of the row
-    square the sum of the squares of these, without momentum
     work   nonzeros stepped on, one for each row
     high   a row at a vertex by more than this times sqrt(q_i) is dropped
     solved, rescued   steps of the softmax by Newton's method from the last answer, and without it
@@ -70,7 +69,7 @@ cdef class Count:
 
     def begin(self):
         """Before a sweep."""
-        self.est = self.square = 0.0
+        self.est = 0.0
 
     def open(self):
         """Nothing is to be dropped in the next sweep."""
@@ -288,7 +287,6 @@ cdef void plain_rows(Products use, const void *data, const void *columns, const 
                                             &blocks.theta[0])
         lead = weight * state.part[i] / visits[at]
         count.est += lead
-        count.square += lead * lead
         for k in range(K, size):
             new[k] = 0.0
         largest = move(new, sign * weight, &blocks.targets[i, 0] if signed else NULL, blocks.border,

@@ -69,11 +69,10 @@ class DualRun(Run):
         self.looks = False
         #: looks that were wanted and did not end the run, and sweeps to wait after the next one
         self._failed, self._wait = 0, 0
-        #: the rows of the sweep begun, what is cut into calls, and the calls that are left: from
-        #: where, to where, and where the sample began that ends with it (-1 if none does)
+        #: the rows of the sweep begun, what is cut into calls, and the calls that are left
         self._listed: Index = np.empty(0, dtype=np.intp)
         self._parts: tuple[Index, ...] = ()
-        self._left: list[tuple[int, int, int]] = []
+        self._left: list[tuple[int, int]] = []
         #: the relative gap as estimated, when a stretch of sweeps ended; None: a look may pass
         self._told: float | None = None
         #: what was changed and why, in words
@@ -135,7 +134,7 @@ class DualRun(Run):
     def point(self) -> Point | Certificate:
         """x, in its domain, and the v and b that go with it; or the certificate of x."""
         first = self.looks and not self.estimates.sure
-        return self.sweeps.point(first, self.estimates.tol if self._left else None)
+        return self.sweeps.point(first)
 
     def answer(self) -> tuple[Vector, Any, Vector]:
         """w, b and x as they are, not certified."""
@@ -164,27 +163,17 @@ class DualRun(Run):
     # ---- sweeps ---------------------------------------------------------------------------------
 
     def _sweep(self, budget: Budget) -> bool:
-        """One sweep over the rows kept, in calls short enough for the clock; was it whole?
-
-        It ends early where a look pays, and the next one takes up the rest.
-        """
+        """One sweep over the rows kept, in calls short enough for the clock; was it whole?"""
         self.looks = False
         known = self.estimates
         if not self._left:
             self._schedule()
-        sampled = -1
         while self._left:
-            begin, end, sampled = self._left.pop()
+            begin, end = self._left.pop()
             self.sweeps.call(self._listed, tuple(a[begin:end] for a in self._parts))
-            if sampled >= 0 and isinstance(self.sweeps, PlainK):
-                known.now = self.sweeps.sample((end - sampled) / self._listed.size)
-                self.looks = bool(self._left) and self._look_pays()
-            if self._left and (budget.expired or self.looks):
+            if self._left and budget.expired:
                 return False
-        told = known.now
         known.add(self.sweeps.estimate(), plain=self.pace is self.sweeps)
-        if sampled >= 0:
-            known.now = told
         self.rows.drop(self._listed, known.last, known.primal)
         before = self.sweeps.b
         self.pace.after()
@@ -193,24 +182,15 @@ class DualRun(Run):
         return True
 
     def _schedule(self) -> None:
-        """A new sweep, cut into samples of its rows, and these into calls, from the last one on."""
+        """A new sweep, cut into calls, from the last one on."""
         setup = self.setup
         if len(self.estimates.values) >= setup.gather_from:
             self.rows.keep = setup.gather(self.keep, self.rng)
         self._listed, self._parts = self.pace.schedule(self.keep, self.rng)
         madds = setup.madds * (self._listed.size / setup.all.size)
-        samples = self.sweeps.samples(self._listed.size, madds)
-        calls = 1 + int(madds / samples / setup.tuning.call)
-        size, pieces = self._parts[0].size, samples * calls
-        ends = [k * size // pieces for k in range(pieces + 1)]
-        self._left = [
-            (
-                ends[k],
-                ends[k + 1],
-                ends[k + 1 - calls] if samples > 1 and not (k + 1) % calls else -1,
-            )
-            for k in reversed(range(pieces))
-        ]
+        calls, size = 1 + int(madds / setup.tuning.call), self._parts[0].size
+        ends = [k * size // calls for k in range(calls + 1)]
+        self._left = [(ends[k], ends[k + 1]) for k in reversed(range(calls))]
         setup.tally.begin()
 
     def _count(self, sweeps: int) -> None:
@@ -250,30 +230,9 @@ class DualRun(Run):
 
     def _look_pays(self) -> bool:
         """Whether a look is likely to pass."""
-        if self._step_pays():
-            return True
         if self._since_look <= max(self.pace.pause, self._wait):
             return False
         return self.estimates.look_pays(self.sweeps, self.pace.factor, self.passes)
-
-    def _step_pays(self) -> bool:
-        """Whether a look is likely to pass with a step of all rows, in the middle of a sweep.
-
-        The estimate is that of rows that still wait for their step. It tells little before W has
-        learned from a part of them.
-        """
-        known = self.estimates
-        if not isinstance(self.sweeps, PlainK) or not self._left or not known.values:
-            return False
-        joint, wanted = self.sweeps.joint, known.wanted(self.pace.factor)
-        left = sum(end - begin for begin, end, _ in self._left) / self._listed.size
-        gap = left * known.now
-        late = left > 1 - self.sweeps.setup.tuning.joint_from
-        if joint == 1 or late or gap * joint > wanted:
-            return False
-        if not known.sure:
-            known.guess_primal(self.sweeps, gap, self.passes)
-        return gap * joint <= known.wanted(self.pace.factor)
 
     def _gives_up(self) -> bool:
         """Momentum from here on if too many plain sweeps are left; or nobody waits for them."""

@@ -1,4 +1,4 @@
-"""Looks at plain sweeps with g = L2: a certificate from the W that they keep, and a step with it.
+"""Looks at plain sweeps with g = L2: a certificate from the W that they keep.
 
 The sweeps keep W, which is V = scale A x up to rounding. A certificate needs P at some point, for
 which W will do, and |V|^2 for D. With the predictions z = X W
@@ -7,10 +7,6 @@ which W will do, and |V|^2 for D. With the predictions z = X W
 
 so D takes no product with X of its own. The last term is what rounding did, squared, and a bound on
 it is small enough.
-
-With z, all rows can also go a part of the way from x to T(W) = -phi'(z) at once. That is a good
-step where rows hardly depend on each other (q small), and in the middle of a sweep: W has learned
-from the rows that had their step, and the others have not.
 """
 
 from __future__ import annotations
@@ -49,17 +45,15 @@ def error_bound(setup: SetupK, steps: int, first: float) -> float:
 
 @dataclass(eq=False)
 class LookK:
-    """x and its W, the values there, and what is needed to go on from them."""
+    """x and its W, and the values there."""
 
     setup: SetupK
     x: Matrix
-    #: W as kept, and the x that its other rows follow from
+    #: W as kept, from which and from x its other rows follow
     W: Matrix
-    of: Matrix
     z: Matrix
-    #: a bound on |V - W|; (1/n) sum_i s_i phi_i*(-x_i/s_i)
+    #: a bound on |V - W|
     error: float
-    conjugate: float
     primal: float
     dual: float
 
@@ -72,7 +66,7 @@ class LookK:
         half = 0.5 * p.alpha * setup.b
         V = 2 * setup.scale * _inner(p.signed(x), z) - square + error**2
         P, D = p.loss_total(z) / p.n + half * square, -conjugate - half * V
-        return cls(setup, x, W, x, z, error, conjugate, P, D)
+        return cls(setup, x, W, z, error, P, D)
 
     @property
     def charge(self) -> float:
@@ -81,27 +75,5 @@ class LookK:
 
     def certificate(self) -> Certificate:
         """The pair with its values."""
-        w, b = self.setup.expand(self.W, self.of), np.zeros(self.setup.K)
+        w, b = self.setup.expand(self.W, self.x), np.zeros(self.setup.K)
         return stated(w, self.x, b, self.z, self.primal, self.dual)
-
-    def step(self) -> None:
-        """All rows go towards T(W) as far as is best for D, by a model of it, if D rises.
-
-        x and D are those of the new point afterwards, and W, P and z stay as they are.
-        """
-        setup, p = self.setup, self.setup.problem
-        way = p.loss.duals(self.z, p.y, p.weights)
-        way -= self.x
-        U = setup.rows(way)
-        length = setup.square_of(U, way)
-        half = 0.5 * p.alpha * setup.b
-        # D rises by 2 gap t - t^2 (gap + (sigma/2)|U|^2), to the second order
-        gap = self.primal - self.dual
-        t = gap / (gap + half * length) if gap > 0 else 0.0
-        x = self.x + t * way
-        # |V + t U|^2 - |V|^2, with W for V
-        more = t * (2 * setup.scale * _inner(p.signed(way), self.z) + t * length)
-        more += 2 * t * self.error * math.sqrt(length)
-        D = self.dual + self.conjugate - p.conjugate_total(x) / p.n - half * more
-        if self.dual < D < math.inf:
-            self.x, self.dual = x, D

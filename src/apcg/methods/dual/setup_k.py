@@ -18,7 +18,6 @@ from ..._kernels.dual import many_outputs as kernel
 from ..._kernels.losses import outputs
 from ...certify.certificate import Certificate, stated
 from ...certify.points import Point
-from ...data import Matrix as Data
 from ...data import Sparse, views
 from ...data.compact import Compact
 from ...data.products_k import padded, with_pads, zeros
@@ -37,6 +36,8 @@ class SetupK:
     tuning: TuningK
     #: mu-hat of the first sweep with momentum, if it does not follow from the rate
     first_mu = None
+    #: rows that are left are never copied (`SetupOne.gather`): a step takes K times as long
+    gather_from = math.inf
 
     def __post_init__(self) -> None:
         p, t = self.problem, self.tuning
@@ -57,8 +58,6 @@ class SetupK:
             self.arrays, self.features = self.compact.shared, self.compact.order.size
         #: how many of the last numbers of each row have rows of W that are far away
         self.far = None if self.compact is None else self.compact.far
-        self.working = self.arrays
-        self._copied = p.n_samples
         self.b = b
         self.threshold = a if a > 0 else -1.0
         #: W, or V for an elastic net, is A x times this
@@ -87,7 +86,6 @@ class SetupK:
         #: the unit of work: nonzeros, and one for each row; multiply-adds of a sweep
         self.work = self.arrays[0].size + p.n_samples
         self.madds = self.work * self.K
-        self.gather_from = t.gather_from
 
     def _blocks(self) -> kernel.Blocks:
         p = self.problem
@@ -113,26 +111,12 @@ class SetupK:
             far=np.empty(0, np.int32) if self.far is None else self.far,
         )
 
-    # ---- rows side by side --------------------------------------------------------------------
-
     def gather(self, keep: Index, rng: np.random.Generator) -> Index:
-        """Copy the rows that are left, if they are few of those that the sweeps read now."""
-        p = self.problem
-        if self.arrays[2].size == 0 or keep.size >= self.tuning.gather * self._copied:
-            return keep
-        whole: Data = p.samples
-        if self.compact is not None:
-            whole = Sparse(*self.arrays, self.features)
-        data, indices, each = whole.rows(keep).view(views.arrays)
-        indptr = np.zeros(p.n_samples + 1, dtype=each.dtype)
-        indptr[keep + 1] = np.diff(each)
-        self.working = (data, indices, np.cumsum(indptr, dtype=indptr.dtype))
-        self._copied = keep.size
+        """The rows that are left, as they are."""
         return keep
 
     def release(self) -> None:
-        """Read the data itself again: there are rows that the copy lacks."""
-        self.working, self._copied = self.arrays, self.problem.n_samples
+        """There is no copy of them."""
 
     def sweep(
         self, keep: Index, moved: Vector, most: float, rng: np.random.Generator

@@ -6,8 +6,6 @@ moved most in the last sweep. Each step is an ascent, whatever the order.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..._base.validation import Index, Matrix, Vector
@@ -39,7 +37,6 @@ class PlainK:
         self.setup = setup
         self._most = 1.0 if "visits" in without else setup.tuning.most_visits
         self.factor = setup.tuning.calm
-        self._highest = 1
         #: sweeps to come in which all rows are visited once
         self._even = setup.tuning.even if at.is_cold else 1
         x, b, W = start(setup, at)
@@ -55,9 +52,6 @@ class PlainK:
         self.state = plain.PlainState(x, theta, W, intercepts, moved, part, room)
         #: steps since W was computed, and its sum of squares then
         self.steps, self.first = 0, setup.square_of(W)
-        #: what a step of all rows is expected to leave of the gap; 1: none is made
-        q = float(np.mean(setup.q)) if setup.quick_looks and setup.kind == SOFTMAX else math.inf
-        self.joint = q / (1 + q) if q <= setup.tuning.joint else 1.0
 
     @property
     def a(self) -> Matrix:
@@ -86,7 +80,6 @@ class PlainK:
         self._even = max(self._even - 1, 0)
         order, visits, _ = self.setup.sweep(keep, far, most, rng)
         moved[keep] = 0.0
-        self._highest = int(visits.max())
         return order, (order, visits)
 
     def call(self, listed: Index, rows: tuple[Index, ...]) -> None:
@@ -95,32 +88,13 @@ class PlainK:
         bounds = np.empty((order.size, 2), dtype=np.intp)
         setup = self.setup
         plain.plain_sweep(
-            *setup.working, setup.blocks, self.state, setup.tally, order, visits, bounds
+            *setup.arrays, setup.blocks, self.state, setup.tally, order, visits, bounds
         )
         self.steps += order.size
 
     def estimate(self) -> float:
         """The gap: the sum of the parts of the rows, each when it was seen last."""
         return float(np.dot(self.setup.s, self.state.part)) / self.setup.problem.n
-
-    def samples(self, size: int, madds: float) -> int:
-        """Into how many samples of its rows a sweep is cut, each of which tells the gap.
-
-        Rows with r visits are once in each r-th of a sweep, so that such a part is a fair sample.
-        """
-        t = self.setup.tuning
-        samples = min(t.samples, size) if self._highest == 1 else self._highest
-        return 1 if madds < samples * t.sample else samples
-
-    def sample(self, share: float) -> float:
-        """An estimate of the gap from a part of a sweep: a sum over its rows, scaled up.
-
-        One standard deviation is added. A row with r visits counts 1/r each time. Rows are measured
-        before their step: the first ones of a sweep speak for all, later the estimate is too high.
-        """
-        total = self.setup.tally.est + math.sqrt(self.setup.tally.square)
-        self.setup.tally.begin()
-        return total / (share * self.setup.problem.n)
 
     def after(self) -> None:
         """After a sweep: the centre of the intercepts moves."""
@@ -137,22 +111,17 @@ class PlainK:
         error = error_bound(self.setup, self.steps, self.first)
         return LookK.at(self.setup, self.a, self.w, error)
 
-    def point(self, first: bool, wanted: float | None = None) -> Point | Certificate:
+    def point(self, first: bool) -> Point | Certificate:
         """x and what goes with it; without v where the `first` look is likely to end the run.
 
         That takes a certificate from x alone, and two of them would be one too many. Where W as
-        kept gives the certificate, it is that; within a sweep, if its gap is above what is
-        `wanted`, of a better x by a step of all rows.
+        kept gives the certificate, it is that.
         """
         if not self.setup.quick_looks:
             return self.setup.point(self.a, None if first else self.w, self.b)
         look = self.look()
         if not look.charge <= _ROUNDING * abs(look.primal):
             return self.setup.certificate(look.x, self.b)
-        gap = look.primal - look.dual
-        if wanted is not None and self.joint < 1 and gap > wanted * abs(look.primal):
-            look.step()
-            self.joint = min((look.primal - look.dual) / gap, 1.0)
         return look.certificate()
 
 
@@ -199,7 +168,7 @@ class MomentumK:
         b = np.asarray(self.state.qb) + 0.5 * self.state.s * np.asarray(self.state.pb)
         return np.asarray(b[: self.setup.K])
 
-    def point(self, first: bool, wanted: float | None = None) -> Point | Certificate:
+    def point(self, first: bool) -> Point | Certificate:
         """x and what goes with it; without v where the `first` look is likely to end the run."""
         return self.setup.point(self.a, None if first else self.w, self.b)
 
@@ -223,16 +192,12 @@ class MomentumK:
         bounds = np.empty((order.size, 2), dtype=np.intp)
         setup = self.setup
         kernel.momentum_sweep(
-            *setup.working, setup.blocks, self.state, setup.tally, order, visits, last, bounds
+            *setup.arrays, setup.blocks, self.state, setup.tally, order, visits, last, bounds
         )
 
     def estimate(self) -> float:
         """The gap: the sum of the parts of the rows at the last visit of each."""
         return self.setup.tally.est / self.setup.problem.n
-
-    def samples(self, size: int, madds: float) -> int:
-        """A sweep is one sample."""
-        return 1
 
     def come_inside(self, fold_at: float) -> None:
         """After a sweep: x comes into its domain; before, s = 1 again if it is below `fold_at`."""

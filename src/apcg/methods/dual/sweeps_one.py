@@ -82,10 +82,6 @@ class PlainOne:
         """The gap: the sum of the parts of the rows, each at the w of its step."""
         return float(self.setup.tally.est) / self.setup.problem.n
 
-    def samples(self, size: int, madds: float) -> int:
-        """A sweep is one sample."""
-        return 1
-
     def calls(self, keep: Index, random: NDArray[np.uint32], shrink: bool) -> tuple[int, Vector]:
         """Sweeps over `keep`, one for each row of `random`: how many rows are left, estimates."""
         found = np.empty(len(random))
@@ -104,7 +100,7 @@ class PlainOne:
         """Compute w anew from a."""
         np.asarray(self.state.w)[:] = self.setup.w(self.a)
 
-    def point(self, first: bool, wanted: float | None = None) -> Point:
+    def point(self, first: bool) -> Point:
         """x and what goes with it; without v where the `first` look is likely to end the run.
 
         That takes a certificate from x alone, and two of them would be one too many.
@@ -163,7 +159,7 @@ class MomentumOne:
         """The intercept."""
         return float(self.state.qb + 0.5 * self.state.s * self.state.pb)
 
-    def point(self, first: bool, wanted: float | None = None) -> Point:
+    def point(self, first: bool) -> Point:
         """x and what goes with it."""
         return self.setup.point(self.a, self.w, self.b)
 
@@ -210,10 +206,6 @@ class MomentumOne:
     def estimate(self) -> float:
         """The gap: the sum of the parts of the rows, at the last visit of each."""
         return float(self.setup.tally.est) / self.setup.problem.n
-
-    def samples(self, size: int, madds: float) -> int:
-        """A sweep is one sample."""
-        return 1
 
     def come_inside(self, fold_at: float) -> None:
         """After a sweep: rewrite the same iterate with s = 1 if s is below this."""

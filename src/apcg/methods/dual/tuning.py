@@ -120,20 +120,8 @@ class TuningK(DualTuning):
     drop: float = 0.05
     #: ... once the estimated gap is at most this part of P
     drop_from: float = 0.5
-    #: a plain sweep with even visits is cut into so many samples, each of which may end with a
-    #: look, ...
-    samples: int = 16
-    #: ... of at least so many multiply-adds: a sample costs 50 us of its own
-    sample: float = 2e6
     #: bytes of W from which features are put in the order of their counts: the second cache
     large: float = 2e6
-    #: a look in the middle of a sweep goes on with a step of all rows at once, if the mean of q_i
-    #: is at most this (softmax, L2): on 20 newsgroups it left 0.05 to 0.1 of the gap with q = 0.09,
-    #: and 0.7 to 0.95 with q = 1
-    joint: float = 0.25
-    #: ... after this part of the sweep (q = 0.09: it left 0.3 of the gap after 1/16 of the second
-    #: sweep, 0.12 after 1/8, 0.05 after 1/4)
-    joint_from: float = 0.25
 
 
 ONE, MANY = TuningOne(), TuningK()
