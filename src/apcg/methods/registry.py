@@ -13,6 +13,7 @@ from .in_parts.method import InParts
 from .in_parts.sweeps import PartSweeps
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
+from .interior.many_outputs import InteriorK
 from .literature.accelerated_sdca import AcceleratedDualAscent
 from .literature.sag import StochasticAverageGradient
 from .literature.svrg import ProxSVRG
@@ -125,6 +126,7 @@ for _method in (
     DualSweeps(),
     Interior(),
     InteriorL1(),
+    InteriorK(),
     Smoothing(),
     Span(Auto()),
     Orthogonal(),

@@ -15,6 +15,7 @@ from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
 from ..data import Matrix, views
 from ..losses import Loss
+from ..penalties.groups import GroupNorms
 from ..penalties.interval import Interval
 from .composite import Composite, Smooth, Terms
 
@@ -22,11 +23,13 @@ from .composite import Composite, Smooth, Terms
 def check_solvable(problem: Any) -> None:
     """Refuse a loss and a penalty that no method is for, or that have no finite gap."""
     loss, g, penalty = problem.loss, problem.g, problem.penalty
-    if loss.gamma == 0 and problem.K > 1 and g.soft is None:
+    if loss.gamma == 0 and problem.K > 1:
+        if loss.compiled and is_norms(g):
+            return
         raise ValueError(
-            f"loss {loss.name!r} is not smooth, and with K outputs it takes penalty "
-            f'"l2" or "elasticnet" only, the same for all entries of W and without bounds, got '
-            f"{penalty}. Take one of these, or a smooth loss: "
+            f"loss {loss.name!r} is not smooth, and with K outputs it takes a penalty of L1, L2 or "
+            f'norms of rows of W ("group"), without bounds, on each feature; got {penalty}. '
+            "Take one of these, or a smooth loss: "
             '"multinomial", losses.MulticlassHinge(gamma=1.0), "smoothed_hinge" or "huber"; or '
             'solve for one output at a time, if the loss is a sum over them (with "l1" too).'
         )
@@ -52,6 +55,13 @@ def check_solvable(problem: Any) -> None:
             "is finite; give each a positive weight. (For w >= 0 with an L1 or L2 penalty say "
             "positive=True.)"
         )
+
+
+def is_norms(g: Any) -> bool:
+    """Whether g(W) is a|W_B| + (b/2)|W_B|^2 over its entries or rows, none of them without any."""
+    if isinstance(g, GroupNorms):
+        return g.of_rows and g.last is None and g.a + g.ridge > 0
+    return isinstance(g, Interval) and g.is_unbounded and bool(np.min(g.a + g.b) > 0)
 
 
 def of(problem: Any) -> Composite:

@@ -15,7 +15,9 @@ from ...problems.erm import ERM
 from ..base import Method, unmet
 from ..dual.method import DUAL_BLOCKS, DualSweeps
 from ..dual.tuning import MANY, TuningK
+from ..interior import many_outputs as interior_k
 from ..interior.interior_l1 import InteriorL1
+from ..interior.many_outputs import InteriorK
 from ..linalg import factor
 from ..newton import many_outputs as newton_k
 from ..newton.ids import NewtonIds
@@ -196,6 +198,12 @@ class Case:
         """
         soft = self.problem.soft
         return soft is not None and self.problem.loss.gamma > 0 and bool(soft[0] >= soft[1])
+
+    @property
+    def interior_k(self) -> bool:
+        """Whether interior points are affordable, or the only ones for a loss with kinks."""
+        p = self.problem
+        return interior_k.applies(p) or (p.loss.gamma == 0 and self.fits(InteriorK()))
 
     @property
     def newton_k(self) -> bool:

@@ -13,16 +13,17 @@ import numpy as np
 from ..._base.validation import choice
 from ...certify.points import Start
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Method, Need, Needs, Run, Target, check_dual_start
-from ..dual.method import begin
+from ..base import IN_MEMORY, Method, Need, Needs, Run, Target, check_dual_start, unmet
+from ..dual.method import DUAL_BLOCKS, begin
 from ..dual.tuning import MANY, PARTS, TuningK
 from ..newton import many_outputs as newton_k
 from ..paper import adaptive
 from ..paper.adaptive.tuning import AdaptiveTuning
+from ..paper.afg import AFGMethod
 from .case import Case
 from .rules import choose
 from .run import PlanRun
-from .run_k import BlockPlan, Named
+from .run_k import BlockPlan, Named, factors
 from .watch import PlanTuning, Watch
 
 #: What can be left out of the plan.
@@ -93,11 +94,17 @@ class Auto:
         why: str,
     ) -> Run:
         run = first.start(problem, at, target, rng)
-        watched = first.name in ("dual", "newton") and problem.dual_form
-        if not watched or "newton" in self.without or not newton_k.applies(problem):
+        watched = first.name in ("dual", "newton", "interior") and problem.box is None
+        other = factors(problem) if first.name == "dual" else first.name
+        if first.name == "newton" and not newton_k.applies(problem):
+            watched = False
+        if not watched or "newton" in self.without or not other:
             return Named(run, first.name, why)
 
         def sweeps(at: Start) -> Run:
-            return begin(problem, at, target, rng, self.without, self.outputs)
+            if DUAL_BLOCKS.holds(problem):
+                return begin(problem, at, target, rng, self.without, self.outputs)
+            return AFGMethod().start(problem, at, target, rng)
 
-        return BlockPlan(problem, run, target, sweeps, why, rng)
+        goes_on = DUAL_BLOCKS.holds(problem) or unmet(AFGMethod(), problem) is None
+        return BlockPlan(problem, run, target, other, sweeps if goes_on else None, why, rng)

@@ -16,6 +16,7 @@ from ..dual.method import BlockDual, DualSweeps
 from ..dual.tuning import PARTS
 from ..interior.interior import Interior
 from ..interior.interior_l1 import InteriorL1
+from ..interior.many_outputs import InteriorK
 from ..newton.bounded import BoundedNewton
 from ..newton.ids import NewtonIds
 from ..newton.many_outputs import BlockNewton
@@ -305,6 +306,16 @@ RULES = (
         then="one of the rows for one output, for each column",
     ),
     Rule(
+        "interior",
+        many=True,
+        of="L1, elastic net or groups with a loss that no row above takes: the multiclass hinge, "
+        "smoothed or not; columns with groups",
+        when=lambda c: c.may("newton") and not c.swept and c.interior_k,
+        first=lambda c: InteriorK(),
+        why="norms of W, with a loss that has kinks or no working sets of its own",
+        then='"afg" if that gets no further',
+    ),
+    Rule(
         "afg",
         many=True,
         of="other penalties on W, and a loss or penalty of your own",
@@ -333,7 +344,8 @@ RULES = (
         when=lambda c: True,
         first=lambda c: BlockDual(c.without, c.outputs),
         why=lambda c: f"sweeps over blocks of {c.problem.K} outputs",
-        then='"newton" if the dual turns out to be slow and W is small',
+        then='if the dual turns out to be slow and W is small, "newton" for a smooth loss with L2, '
+        '"interior" for all others',
     ),
 )
 

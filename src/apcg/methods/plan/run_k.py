@@ -1,4 +1,7 @@
-"""A plan for K outputs at work: sweeps over blocks, and Newton's method where these are slow."""
+"""A plan for K outputs at work: sweeps over blocks, and a method with factors where these are slow.
+
+That is Newton's method for a smooth loss with L2, interior points for all others.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,34 @@ import numpy as np
 
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
+from ...losses.base import SIMPLEX
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from ..dual.driver import DualRun
+from ..interior import many_outputs as interior
 from ..newton import many_outputs as newton
+from ..paper.full import FullRun
 
-#: Newton's method that gets no further is at the end of what rounding leaves at this relative gap.
+#: A method with factors that gets no further is at the end of what rounding leaves at this relative
+#: gap.
 ROUNDING = 1e-9
+#: So many times its predicted passes are kept for it, if the sweeps will not end in time.
+SPARE = 1.5
+
+
+def factors(problem: ERM) -> str:
+    """The method with factors that is for this problem, or "".
+
+    Newton's method may go round between the pieces of the smoothed multiclass hinge.
+    """
+    if problem.dual_form and newton.applies(problem):
+        pieces = problem.loss.kind == SIMPLEX and interior.applies(problem)
+        if not (pieces and interior.cost(problem) < newton.cost(problem)):
+            return "newton"
+    return "interior" if interior.applies(problem) else ""
+
+
+_LESS = "less time than what is left, by the observed rate"
 
 
 class Named(Run):
@@ -35,9 +59,10 @@ class Named(Run):
 
 
 class BlockPlan(Run):
-    """Sweeps over blocks, until Newton's method would take less time than what is left of them.
+    """Sweeps over blocks, until `other` would take less time than what is left of them.
 
-    Where that gets no further, `sweeps` go on from its answer.
+    other   the method with factors: "newton" or "interior"
+    sweeps  goes on from its answer, where that gets no further; None: nothing does
     """
 
     def __init__(
@@ -45,22 +70,28 @@ class BlockPlan(Run):
         problem: ERM,
         run: Run,
         target: Target,
-        sweeps: Callable[[Start], Run],
+        other: str,
+        sweeps: Callable[[Start], Run] | None,
         why: str,
         rng: np.random.Generator,
     ) -> None:
-        self.problem, self._target, self._sweeps, self._rng = problem, target, sweeps, rng
+        self.problem, self._target, self._sweeps = problem, target, sweeps
+        self._other, self._rng = other, rng
         #: what was chosen and why, in words
         self.notes: list[str] = []
         self._take(run, f"{{}}: {why}")
         self._failed = False
-        self._cost, self._sweep = newton.cost(problem), newton.sweep_cost(problem)
+        cost = newton.cost if other == "newton" else interior.cost
+        self._cost, self._sweep = cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
 
     def _take(self, run: Run, note: str) -> None:
         """Go on with another run; {} in the note stands for its name."""
         self._run = run
-        self.at_work = "dual" if isinstance(run, DualRun) else "newton"
+        #: whether it is the one with factors
+        self._factors = not isinstance(run, DualRun | FullRun)
+        rest = "dual" if isinstance(run, DualRun) else "afg"
+        self.at_work = self._other if self._factors else rest
         self.notes.append(note.format(self.at_work))
         if isinstance(run, DualRun):
             run.notes = self.notes
@@ -80,36 +111,42 @@ class BlockPlan(Run):
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
             said = self._run.report
-            if self.at_work == "newton" and said.stuck:
+            if self._factors and said.stuck:
                 self._go_back(self._run)
                 return Work(spent)
             estimate = said.estimate
             if estimate is None:
                 return Work(spent)
             if self._leaves(estimate):
-                found = self._run.point()
-                assert found.x is not None
-                w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
-                at = Start(w=w, b=found.b if self.problem.intercept else None)
-                made = newton.BlockNewton().start(self.problem, at, self._target, self._rng)
-                self._take(made, "dual -> {}: less time than what is left, by the observed rate")
+                self._take(self._made(), f"dual -> {{}}: {_LESS}")
                 return Work(spent)
             if spent >= budget.passes or budget.expired:
                 return Work(spent)
 
+    def _made(self) -> Run:
+        """The method with factors, from where the sweeps are if it can."""
+        if self._other == "interior":
+            return interior.InteriorKRun(self.problem, self._target)
+        found = self._run.point()
+        assert found.x is not None
+        w = self.problem.g.conjugate_gradient(self.problem.v_of(found.x))
+        at = Start(w=w, b=found.b if self.problem.intercept else None)
+        return newton.BlockNewton().start(self.problem, at, self._target, self._rng)
+
     def _go_back(self, run: Run) -> None:
-        """Sweeps from where Newton's method is, unless only rounding is left."""
+        """Sweeps from where the method with factors is, unless only rounding is left."""
         found = certify(self.problem, run.point().bare())
-        if found.relative > max(self._target.tol, ROUNDING):
+        if self._sweeps is not None and found.relative > max(self._target.tol, ROUNDING):
             self._failed = True
             sweeps = self._sweeps(Start(found.x, found.w, found.b))
-            self._take(sweeps, "newton -> {}: it got no further")
+            self._take(sweeps, f"{self._other} -> {{}}: it got no further")
 
     def _leaves(self, gap: float) -> bool:
-        """Whether the dual, at the rate of the last half of the run, takes longer than Newton."""
+        """Whether the dual, at the rate of the last half of the run, takes longer than `other`."""
         t = newton.TUNING
         early = self._passes * self._sweep < t.earliest * self._cost
-        if self._failed or early or not 0 < gap < math.inf:
+        room = self._target.max_passes - self._passes - SPARE * self._cost / self._sweep
+        if self._failed or (early and room > 0) or not 0 < gap < math.inf:
             return False
         self._gaps.append((self._passes, gap))
         before = [seen for seen in self._gaps if seen[0] <= self._passes / 2][-1]
@@ -117,7 +154,8 @@ class BlockPlan(Run):
             return before[1] < math.inf
         rate = math.log(before[1] / gap) / (self._passes - before[0])
         left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
-        return left * self._sweep > t.margin * self._cost
+        late = room <= 0 and left > self._target.max_passes - self._passes
+        return late or left * self._sweep > t.margin * self._cost
 
     def point(self) -> Point | Certificate:
         """The answer of the method at work."""
@@ -126,3 +164,7 @@ class BlockPlan(Run):
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work."""
         self._run.seen(certificate)
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """What the method at work has to add."""
+        return self._run.finish(certificate, converged)

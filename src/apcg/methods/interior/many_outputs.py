@@ -1,0 +1,321 @@
+"""Interior points for K outputs, with any of their losses and any sum of norms and squares.
+
+    minimize sum_i s_i phi(W'a_i + b) + lambda n sum_B (a_B |W_B| + (beta/2) |W_B|^2)
+
+The blocks W_B are the entries of W (L1, elastic net) or its rows (groups); a may be zero (L2). The
+optimality conditions of the rows are in `rows_k`, those of the blocks in `cones`, and between them
+
+    lambda n beta W + X'q - omega = 0          sum_i q_i = 0 with intercepts
+
+with q = -x the slopes of the losses. A step is Newton's on all of them at once, with Mehrotra's
+predictor and corrector, and one linear system (`systems_k`). Their number, 15 to 50, hardly depends
+on alpha or on how X is scaled, where sweeps and gradients take more passes the smaller alpha is and
+the more columns of X are alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._base.validation import Matrix
+from ...certify.certificate import SLACK, certify
+from ...certify.points import Certificate, Point, Start
+from ...data import views
+from ...losses.base import LOGISTIC
+from ...losses.per_output import Columns
+from ...penalties.groups import GroupNorms
+from ...penalties.interval import Interval
+from ...problems.erm import ERM
+from ...problems.forms import is_norms
+from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work
+from .cones import Cones
+from .rows_k import ClassRows, PieceRows
+from .systems_k import ByFeatures, ByRows
+
+
+@dataclass(frozen=True)
+class InteriorKTuning:
+    """The constants of the method."""
+
+    #: a step ends at this part of the way to the nearest bound
+    part: float = 0.99
+    #: a step that ends so near is none; after so many steps without a better gap it is stuck
+    least_step: float = 1e-9
+    patience: int = 12
+    #: numbers of X as a dense array, and of the matrix of a step, at most
+    room: float = 4e6
+    largest: float = 1e7
+    #: a step by rows that did not bring the gap down so often in a row: go on by features, which
+    #: keep more digits where entries of C are small
+    trust: int = 2
+    #: steps by rows are taken if those by features are so many times the work
+    margin: float = 3.0
+    #: nanoseconds of a multiply-add of dense BLAS; of a step, for each number of W and z; besides
+    madd: float = 0.07
+    number: float = 150.0
+    step: float = 1e6
+    #: steps of a run, as `auto` predicts
+    steps: int = 25
+
+
+TUNING = InteriorKTuning()
+
+NORMS = Need(
+    "a penalty of L1, L2 and norms of rows of W, one of them for each feature, without bounds",
+    lambda p: is_norms(p.g),
+    lambda p: f"penalty {p.penalty} is not of that kind",
+)
+KNOWN_LOSS = Need(
+    "a loss that the compiled code knows",
+    lambda p: p.loss.kind is not None and _in_one_piece(p.loss),
+    lambda p: f"loss {p.loss.name!r} is not one",
+)
+
+
+def _in_one_piece(loss: Any) -> bool:
+    """Not |x| and x^2 at once in phi*."""
+    if not isinstance(loss, Columns) or loss.kind == LOGISTIC:
+        return True
+    _, epsilon, gamma, low, high = loss.loss.theta
+    return bool(epsilon == 0 or (gamma == 0 and low == -high))
+
+
+def applies(problem: ERM, tuning: InteriorKTuning = TUNING) -> bool:
+    """Whether it is for this problem, and small enough for it."""
+    if not all(need.holds(problem) for need in InteriorK.needs):
+        return False
+    n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
+    return n * D <= tuning.room and tuning.largest >= (D * K) ** 2
+
+
+def madds(problem: ERM) -> tuple[float, float]:
+    """Multiply-adds of the matrix of a step and its factor, by features and by rows."""
+    n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
+    columns = isinstance(problem.loss, Columns)
+    free = K if columns else K - 1
+    features = n * D * D * (K if columns else K * free / 2) / 2 + (D * free) ** 3 / 6
+    return features, n * n * D * free * (free + 1) / 2 + (n * free) ** 3 / 6
+
+
+def _by_rows(problem: ERM) -> bool:
+    by_features, by_rows = madds(problem)
+    return TUNING.margin * by_rows < by_features
+
+
+def step_cost(problem: ERM, tuning: InteriorKTuning = TUNING, *, by_rows: bool) -> float:
+    """Nanoseconds of a step."""
+    numbers = (problem.n_samples + problem.d) * problem.K
+    return tuning.madd * madds(problem)[by_rows] + tuning.number * numbers + tuning.step
+
+
+def cost(problem: ERM, tuning: InteriorKTuning = TUNING) -> float:
+    """Nanoseconds of a run."""
+    return tuning.steps * step_cost(problem, tuning, by_rows=_by_rows(problem))
+
+
+def pass_cost(problem: ERM) -> float:
+    """Nanoseconds of a pass over the data with K outputs, forth and back."""
+    return 2.4 * problem.samples.nnz * problem.K + 500.0 * problem.n_samples + 150_000.0
+
+
+@dataclass(frozen=True)
+class InteriorK:
+    """The method "interior" for K outputs. A start is not used."""
+
+    tuning: InteriorKTuning = TUNING
+    name: ClassVar[str] = "interior"
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, KNOWN_LOSS, NORMS)
+    side: ClassVar[str] = "primal"
+
+    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
+        """Begin in the middle of all bounds, with W = 0."""
+        return InteriorKRun(problem, target, self.tuning)
+
+
+class InteriorKRun(Run):
+    """The method at work."""
+
+    stuck = False
+
+    def __init__(self, problem: ERM, target: Target, tuning: InteriorKTuning = TUNING) -> None:
+        self._problem, self._tol, self._tuning = problem, target.tol, tuning
+        s = np.broadcast_to(problem.weights, problem.n_samples)
+        self._kept = np.flatnonzero(s > 0)
+        seen = problem.samples.with_ones if problem.intercept else problem.samples
+        self._X = np.ascontiguousarray(seen.view(views.table)[self._kept])
+        d, K = problem.d, problem.K
+        rows: Any = PieceRows if isinstance(problem.loss, Columns) else ClassRows
+        self._rows = rows(problem, self._kept)
+        a, b, self._size = _parts(problem)
+        scale = problem.alpha * problem.n
+        self._ridge = scale * np.broadcast_to(b, (d, 1))
+        self._on = np.flatnonzero(a > 0)
+        first = self._rows.products / self._rows.count if self._rows.count else 1.0
+        lengths = np.repeat(scale * a[self._on], K // self._size)
+        self._cones = Cones(lengths, self._size, first) if self._on.size else None
+        self._W, self._b = np.zeros((d, K)), np.zeros(K)
+        self._arrive()
+        self._system = ByRows if _by_rows(problem) else ByFeatures
+        by_rows = self._system is ByRows
+        each = step_cost(problem, tuning, by_rows=by_rows) / pass_cost(problem)
+        self._each, self._cost, self._counted, self._idle = each, 0.0, 0, 0
+        self._best: Certificate | None = None
+
+    # ---- the protocol ---------------------------------------------------------------------------
+
+    def advance(self, budget: Budget) -> Work:
+        """Steps until the gap is small enough, or the budget is spent."""
+        first = self._cost
+        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
+            self._step()
+            self._cost += self._each
+            if self._look() and not budget.fixed:
+                break
+        passes = max(math.ceil(self._cost) - self._counted, 1)
+        self._counted += passes
+        return Work(passes)
+
+    def point(self) -> Point:
+        """The best pair so far."""
+        if self._best is None:
+            return Point(w=self._W.copy(), b=self._b.copy())
+        return self._best.bare()
+
+    @property
+    def report(self) -> Report:
+        """Whether no step leads anywhere any more."""
+        return Report(stuck=self.stuck)
+
+    def _look(self) -> bool:
+        """Whether the present pair is good enough; the best is kept."""
+        found = certify(self._problem, Point(self._W, self._feasible(), self._b))
+        better = self._best is None or found.gap < self._best.gap
+        self._idle = 0 if better else self._idle + 1
+        if self._idle > self._tuning.trust and self._system is ByRows:
+            self._by_features()
+        if better:
+            self._best = found
+        self.stuck = self.stuck or self._idle > self._tuning.patience
+        assert self._best is not None
+        return self._best.relative <= self._tol
+
+    def _feasible(self) -> Matrix:
+        """x of the slopes, balanced, and scaled until g* is finite."""
+        p = self._problem
+        x = np.zeros((p.n_samples, p.K))
+        x[self._kept] = -self._rows.slope
+        x = p.loss.clip(p.signed(x), p.y, p.weights)
+        if p.intercept and p.imbalance(x) > 1:
+            x = p.balanced(x)
+        over = p.g.excess(p.v_of(x))
+        return x / (over * (1 + SLACK)) if over > 1 else x
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """Blocks whose multipliers are inside the cone are zero."""
+        if self._cones is None:
+            return None
+        w = certificate.w.copy()
+        w[self._on] *= self._cones.moving.reshape(self._on.size, -1)
+        return Point(w, certificate.x, certificate.b)
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """Mehrotra's predictor and corrector."""
+        rows, cones = self._rows, self._cones
+        d = self._problem.d
+        system = self._system(self._X, self._problem.intercept, rows, self._bend())
+        slope = self._X.T @ rows.slope
+        self._short = self._ridge * self._W + slope[:d]
+        if cones is not None:
+            self._short[self._on] -= cones.omega.reshape(self._on.size, -1)
+        self._short_b = slope[-1] if self._problem.intercept else np.zeros(self._problem.K)
+        count = rows.count + (cones.count if cones is not None else 0)
+        products = rows.products + (cones.products if cones is not None else 0.0)
+        centre, second = 0.0, (0.0, 0.0)
+        if count:
+            second = self._way(system, 0.0, second, True)
+            t = _length(self._fastest(), 1.0)
+            after = max(rows.after(t) + (cones.after(t) if cones is not None else 0.0), 0.0)
+            centre = products / count * (after / products) ** 3
+        self._way(system, centre, second, False)
+        t = rows.shortened(_length(self._fastest(), self._tuning.part))
+        if not (t > self._tuning.least_step and np.isfinite(self._dW).all()):
+            self.stuck = self._system is ByFeatures
+            self._by_features()
+            return
+        rows.move(t)
+        if cones is not None:
+            cones.move(t)
+        self._W, self._b = self._W + t * self._dW, self._b + t * self._db
+        self._arrive()
+
+    def _arrive(self) -> None:
+        """What a step begins with."""
+        self._rows.weigh(self._X[:, : self._problem.d] @ self._W + self._b)
+        if self._cones is not None:
+            self._cones.weigh()
+
+    def _by_features(self) -> None:
+        """Go on by features."""
+        self._system, self._idle = ByFeatures, 0
+        self._each = step_cost(self._problem, self._tuning, by_rows=False) / pass_cost(
+            self._problem
+        )
+
+    def _bend(self) -> tuple[Matrix, Matrix | None]:
+        """C of the penalty: c and u, or c alone if C is diagonal."""
+        c = np.repeat(self._ridge, self._problem.K, axis=1)
+        if self._cones is None:
+            return c, None
+        bend, v = self._cones.bend
+        if self._size == 1:
+            c[self._on] += (bend * (1 - v[:, 0] ** 2)).reshape(self._on.size, -1)
+            return c, None
+        c[self._on] += bend[:, None]
+        u = np.zeros_like(c)
+        u[self._on] = np.sqrt(bend)[:, None] * v
+        return c, u
+
+    def _way(self, system: Any, centre: float, second: Any, predicts: bool) -> Any:
+        """The step to products of `centre`; of a predictor its second order."""
+        rows, cones, on = self._rows, self._cones, self._on
+        pull = rows.pull(centre, second[0])
+        r = -self._short
+        if cones is not None:
+            aim = cones.aim(centre, second[1])
+            bend, v = cones.bend
+            pushed = bend[:, None] * (aim - v * np.sum(v * aim, axis=1, keepdims=True))
+            r = r.copy()
+            r[on] += pushed.reshape(on.size, -1)
+        self._dW, self._db, dq = system.solve(r, -self._short_b, pull)
+        dz = self._X[:, : len(r)] @ self._dW + self._db
+        du = self._dW[on].reshape(-1, self._size)
+        if predicts:
+            return rows.second(dz, pull, dq), (cones.second(du) if cones is not None else 0.0)
+        rows.direct(dz, pull, dq)
+        if cones is not None:
+            cones.direct(du)
+        return None
+
+    def _fastest(self) -> float:
+        cones = self._cones
+        return float(max(self._rows.fastest, cones.fastest if cones is not None else 0.0))
+
+
+def _parts(problem: ERM) -> tuple[Any, Any, int]:
+    """a of each feature, b of each feature as a column, and the size of a block."""
+    g, d = problem.g, problem.d
+    if isinstance(g, GroupNorms):
+        return np.full(d, float(g.a)), np.full((1, 1), g.ridge), problem.K
+    assert isinstance(g, Interval)
+    return np.broadcast_to(g.a.reshape(-1), d), g.b.reshape(-1, 1), 1
+
+
+def _length(fastest: float, part: float) -> float:
+    """At most 1, and `part` of the way to where the first of all becomes zero."""
+    return 1.0 if fastest <= part else part / fastest

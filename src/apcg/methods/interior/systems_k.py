@@ -1,0 +1,178 @@
+"""Interior points for K outputs: the linear system of a step, by features or by rows.
+
+    C dW + X'dq = r_W      1'dq = r_b      dq = D (X dW + 1 db + pull)
+
+C is diag(c_jk) - u_j u_j' for feature j. By features it is one matrix of (dK)^2 numbers. By rows
+dW is eliminated: a matrix of (nK)^2 numbers. A loss over classes makes K - 1 of K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._base.validation import Matrix, Vector
+from ..linalg.factor import Factor
+
+#: Rounds of refinement, at most.
+REFINED = 3
+
+
+#: c and u of C, or c alone.
+Bend = tuple[Matrix, Matrix | None]
+
+
+class ByFeatures:
+    """The system by features, the intercepts as those of a last one.
+
+    A loss over classes does not change if all classes get the same: D 1 = 0. So it is one in the
+    differences from the last class, and what the last class gets follows from C alone. (In H it
+    would be the difference of large numbers: C is small where W_jk is not zero.)
+    """
+
+    def __init__(self, X: Matrix, intercept: bool, rows: Any, C: Bend) -> None:
+        self._X, self._C, self._rows, self._intercept = X, C, rows, intercept
+        D = X.shape[1]
+        d, K = C[0].shape
+        self._free = K - 1 if rows.coupled else K
+        own, self._sums = _differences(C) if rows.coupled else (_whole(C), np.zeros((d, K)))
+        H = np.zeros((self._free * D,) * 2)
+        at = np.arange(d)
+        for k in range(self._free):
+            for m in range(k, self._free):
+                weight = rows.block(k, m)
+                part = H[k * D : (k + 1) * D, m * D : (m + 1) * D]
+                if weight is not None:  # all of one sign: half the work, by symmetry
+                    root = np.sqrt(np.abs(weight))[:, None] * X
+                    np.multiply(root.T @ root, 1.0 if k == m else -1.0, out=part)
+                part[at, at] += own[:, k, m]
+        self._factor = Factor(H)
+
+    def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
+        """dW, db and dq."""
+        full = np.vstack([r, r_b]) if self._intercept else r
+        way, dq = np.zeros_like(full), self._rows.bent(pull)
+        rest = full - self._X.T @ dq
+        for _ in range(1 + REFINED):  # dq has more digits than D times the sum of what it is of
+            added = self._solve(rest)
+            new, new_dq = way + added, dq + self._rows.bent(self._X @ added)
+            after = full - self._bent(new) - self._X.T @ new_dq
+            if not np.abs(after).max() < np.abs(rest).max():
+                break
+            way, dq, rest = new, new_dq, after
+        if self._intercept:
+            return way[:-1], way[-1], dq
+        return way, np.zeros(way.shape[1]), dq
+
+    def _bent(self, way: Matrix) -> Matrix:
+        """C times this, zero for the intercepts."""
+        c, u = self._C
+        own = way[: len(c)]
+        made = np.zeros_like(way)
+        made[: len(c)] = c * own
+        if u is not None:
+            made[: len(c)] -= u * np.sum(u * own, axis=1, keepdims=True)
+        return made
+
+    def _solve(self, r: Matrix) -> Matrix:
+        """H^-1 r, and what all classes get."""
+        (d, K), free = self._C[0].shape, self._free
+        if free == K:
+            return self._by_factor(r)
+        total = self._sums.sum(axis=1)
+        same = r[:d].sum(axis=1) / total
+        short = r[:, :free].copy()
+        short[:d] -= self._sums[:, :free] * same[:, None]
+        found = np.hstack([self._by_factor(short), np.zeros((len(r), 1))])
+        found[:d] += (same - np.sum(self._sums * found[:d], axis=1) / total)[:, None]
+        return found
+
+    def _by_factor(self, r: Matrix) -> Matrix:
+        flat = np.ascontiguousarray(r.T).reshape(-1)
+        return np.asarray(self._factor.solve(flat).reshape(r.shape[1], -1).T)
+
+
+class ByRows:
+    """The system by rows: theta dq + X C^-1 X'dq = X C^-1 r + pull + 1 db, with sums of dq given.
+
+    Of a loss over classes dq sums to zero: the last class has minus what the others have.
+    """
+
+    def __init__(self, X: Matrix, intercept: bool, rows: Any, C: Bend) -> None:
+        self._X, self._inverse = X[:, : C[0].shape[0]], _inverse(C)
+        self._intercept, self._coupled = intercept, rows.coupled
+        n, K = rows.theta.shape
+        self._free = free = K - 1 if rows.coupled else K
+        M, last = self._inverse, rows.theta[:, -1] if rows.coupled else 0.0
+        if rows.coupled:
+            M = M[:, :-1, :-1] - M[:, :-1, -1:] - M[:, -1:, :-1] + M[:, -1:, -1:]
+        N = np.empty((free * n, free * n))
+        at = np.arange(n)
+        for k in range(free):
+            for m in range(k, free):
+                part = N[k * n : (k + 1) * n, m * n : (m + 1) * n]
+                np.matmul(self._X * M[:, k, m], self._X.T, out=part)
+                part[at, at] += last + (rows.theta[:, k] if k == m else 0.0)
+        self._factor = Factor(N)
+        if intercept:
+            ones = np.ascontiguousarray(np.repeat(np.eye(free), n, axis=0).T)
+            self._of_ones = np.column_stack([self._factor.solve(one) for one in ones])
+            self._border = ones @ self._of_ones
+
+    def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
+        """dW, db and dq."""
+        first = self._X @ self._less(r) + pull
+        if self._coupled:
+            first = first[:, :-1] - first[:, -1:]
+        (n, free), K = first.shape, r.shape[1]
+        flat, db = self._factor.solve(np.ascontiguousarray(first.T).reshape(-1)), np.zeros(K)
+        if self._intercept:
+            sums = flat.reshape(free, n).sum(axis=1)
+            db[:free] = np.linalg.solve(self._border, r_b[:free] - sums)
+            flat = flat + self._of_ones @ db[:free]
+        dq = flat.reshape(free, n).T
+        if self._coupled:
+            dq = np.hstack([dq, -dq.sum(axis=1, keepdims=True)])
+        return self._less(r - self._X.T @ dq), db, dq
+
+    def _less(self, r: Matrix) -> Matrix:
+        """C^-1 r"""
+        return np.asarray(np.einsum("jkm,jm->jk", self._inverse, r))
+
+
+def _whole(C: Bend) -> Any:
+    """C of each feature as a K x K matrix."""
+    c, u = C
+    made = np.zeros((*c.shape, c.shape[1]))
+    at = np.arange(c.shape[1])
+    made[:, at, at] = c
+    return made if u is None else made - u[:, :, None] * u[:, None, :]
+
+
+def _differences(C: Bend) -> tuple[Any, Matrix]:
+    """C in the differences from the last class, with the best for that one; and C 1."""
+    c, u = C
+    if u is None:  # diag(c) - c c'/sum c, without a subtraction
+        share = c / c.sum(axis=1, keepdims=True)
+        made = -c[:, :, None] * share[:, None, :]
+        for k in range(c.shape[1]):
+            made[:, k, k] = c[:, k] * np.delete(share, k, axis=1).sum(axis=1)
+        return made, c
+    whole = _whole(C)
+    sums = whole.sum(axis=2)
+    over = sums[:, :, None] * sums[:, None, :] / sums.sum(axis=1)[:, None, None]
+    return whole - over, sums
+
+
+def _inverse(C: Bend) -> Any:
+    """C^-1 of each feature."""
+    c, u = C
+    made = np.zeros((*c.shape, c.shape[1]))
+    at = np.arange(c.shape[1])
+    made[:, at, at] = 1 / c
+    if u is None:
+        return made
+    less = u / c
+    rest = 1 - np.sum(u * less, axis=1)
+    return made + less[:, :, None] * less[:, None, :] / rest[:, None, None]

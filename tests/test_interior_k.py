@@ -1,0 +1,147 @@
+"""Interior points for K outputs: every loss with every sum of norms, against other solvers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from apcg import ERM, losses, penalties, solve
+from apcg.methods.interior import many_outputs
+from apcg.methods.interior.cones import Cones
+from apcg.methods.interior.many_outputs import InteriorK, InteriorKRun
+from apcg.methods.interior.systems_k import ByFeatures, ByRows
+
+LOSSES = {
+    "hinge of classes": losses.MulticlassHinge(),
+    "smoothed": losses.MulticlassHinge(gamma=0.3),
+    "softmax": losses.Multinomial(),
+    "hinge": losses.Hinge(),
+    "squared hinge": losses.SquaredHinge(),
+    "logistic": losses.Logistic(),
+    "squared": losses.Squared(),
+    "huber": losses.Huber(0.7),
+    "epsilon": losses.EpsilonInsensitive(0.1),
+    "pinball": losses.Pinball(0.3),
+}
+PENALTIES = ("l2", "l1", "elasticnet", "group", "group_elasticnet")
+
+
+def problem(name, penalty, seed=0, n=40, d=8, K=3, alpha=0.02, intercept=True, weighted=False):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 0.5
+    z = X @ rng.standard_normal((d, K)) + rng.standard_normal((n, K))
+    loss = LOSSES[name]
+    y = z.argmax(axis=1) if isinstance(loss, losses.MulticlassHinge | losses.Multinomial) else z
+    if y.ndim == 2 and loss.margin:
+        y = np.where(z > np.median(z, axis=0), 1.0, -1.0)
+    weight = rng.uniform(0, 2, n) * (rng.random(n) < 0.9) if weighted else None
+    return ERM(X, y, loss, penalty, alpha, sample_weight=weight, intercept=intercept)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_gap_closes_for_every_loss_and_penalty(name, penalty, intercept):
+    p = problem(name, penalty, intercept=intercept, weighted=intercept)
+    r = solve(p, InteriorK(), tol=1e-7)
+    assert r.converged
+    assert p.primal(r.w, r.intercept) - p.dual(r.x) <= 1.01e-7 * r.primal
+
+
+@pytest.mark.parametrize("penalty", ["l1", "group"])
+@pytest.mark.parametrize("name", ["hinge of classes", "smoothed", "huber", "logistic"])
+def test_by_rows_and_by_features_agree(name, penalty, monkeypatch):
+    p = problem(name, penalty, n=20, d=30, alpha=0.05)
+    found = []
+    for system in (ByRows, ByFeatures):
+        monkeypatch.setattr(many_outputs, "_by_rows", lambda p, rows=system is ByRows: rows)
+        r = solve(p, InteriorK(), tol=1e-6)
+        assert r.converged
+        found.append(r.primal)
+    assert found[0] == pytest.approx(found[1], rel=3e-6)
+
+
+def test_a_linear_program_has_the_value_that_scipy_finds():
+    p = problem("hinge of classes", "l1", n=30, d=5, intercept=False)
+    n, d, K = 30, 5, 3
+    X, y = np.asarray(p.samples.rows(np.arange(n)).times(np.eye(d))), p.y
+    # variables: W+ (dK), W- (dK), xi (n)
+    cost = np.concatenate([np.full(2 * d * K, p.alpha), np.full(n, 1 / n)])
+    A, b = [], []
+    for i in range(n):
+        for k in range(K):
+            row = np.zeros((d, K))
+            row[:, k] += X[i]
+            row[:, y[i]] -= X[i]
+            xi = np.zeros(n)
+            xi[i] = -1
+            A.append(np.concatenate([row.ravel(), -row.ravel(), xi]))
+            b.append(-float(k != y[i]))
+    best = linprog(cost, np.array(A), np.array(b), method="highs").fun
+    assert solve(p, tol=1e-8).primal == pytest.approx(best, rel=1e-7)
+
+
+def test_zeros_are_zeros():
+    p = problem("hinge of classes", "group", d=12, alpha=0.1)
+    r = solve(p)
+    assert r.converged
+    rows = np.abs(r.w).max(axis=1)
+    assert (rows == 0).any()
+    assert (rows > 0).any()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_alike_and_unscaled_columns_and_a_tiny_alpha(kind):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 25)) + 0.1 * rng.standard_normal(
+        (60, 25)
+    )
+    X *= 10 ** rng.uniform(-1.5, 1.5, 25)
+    for penalty in PENALTIES:
+        p = ERM(kind(X), np.arange(60) % 4, "multiclass_hinge", penalty, 1e-5, intercept=True)
+        r = solve(p, random_state=0)
+        # without a square in the penalty rounding ends it earlier
+        assert r.converged or (penalty in ("l1", "group") and r.gap <= 1e-4 * r.primal), penalty
+
+
+def test_a_penalty_for_each_feature():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 3
+    for penalty in (penalties.L1(np.array([0.5, 1.0, 2.0, 0.1])), penalties.L2(np.arange(1.0, 5))):
+        assert solve(ERM(X, y, "multiclass_hinge", penalty, 0.1), tol=1e-7).converged
+
+
+def test_auto_leaves_slow_sweeps_for_it():
+    X, y = np.random.default_rng(0).standard_normal((40, 80)), np.arange(40) % 5
+    r = solve(ERM(X, y, "multiclass_hinge", "l2", 1e-6), random_state=0)
+    assert r.converged
+    assert any("interior" in note for note in r.trace.notes)
+
+
+def test_its_work_counts_as_passes_and_a_budget_ends_it():
+    p = problem("smoothed", "group", n=60, d=30)
+    r = solve(p, InteriorK(), max_epochs=3)
+    assert r.status.code == "max_epochs"
+    assert r.epochs < 3 + 2 * many_outputs.step_cost(p, by_rows=False) / many_outputs.pass_cost(p)
+    whole = solve(p, InteriorK())
+    assert whole.epochs >= 10
+
+
+def test_a_start_is_inside_all_bounds():
+    run = InteriorKRun(problem("hinge of classes", "l1"), many_outputs.Target(1e-6, 100))
+    assert run._rows.products > 0
+    assert run._cones.products > 0
+
+
+def test_a_step_of_cones_keeps_tau_and_ends_at_the_boundary():
+    rng = np.random.default_rng(0)
+    cones = Cones(np.array([1.0, 2.0, 0.5]), 4, 1.0)
+    for _ in range(5):
+        cones.weigh()
+        cones.aim(0.1 * cones.products / 3)
+        cones.direct(rng.standard_normal((3, 4)))
+        cones.move(0.9 / cones.fastest)
+    s, z = cones._s, cones._z
+    assert np.all(z[:, 0] == [1.0, 2.0, 0.5])
+    assert np.all(np.linalg.norm(s[:, 1:], axis=1) < s[:, 0])
+    assert np.all(np.linalg.norm(z[:, 1:], axis=1) < z[:, 0])
