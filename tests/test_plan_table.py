@@ -124,7 +124,7 @@ CASES = [
     ("a penalty on rows", many(penalty="group"), Start(), many()),
     ("softmax with L1", many("multinomial", "l1"), Start(), many("multinomial")),
     ("y of K columns", many(penalty="l1"), Start(), many()),
-    ("L1, elastic net or groups", many("smoothed_hinge", "group"), Start(), many()),
+    ("L1, elastic net or groups", many("huber", "group"), Start(), many()),
     ("other penalties", many(penalty=Ridge()), Start(), many()),
     ("L2, squared loss, no more", many(), Start(), many(n=20, d=300)),
     ("L2 or elastic net", many("hinge"), Start(), many()),
