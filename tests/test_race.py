@@ -263,3 +263,17 @@ def test_a_race_from_end_to_end(tmp_path):
     table = [sys.executable, str(RACE / "table.py"), str(out), "--all"]
     shown = subprocess.run(table, capture_output=True, text=True, check=True).stdout
     assert "| tiny logistic l2 1e-2 | 1e-06 |" in shown
+
+
+def test_the_everyday_kinds_are_what_they_say(race):
+    """Ids: a row has one entry of each group; raw scales and rare classes."""
+    load = race.problems.load
+    X, y = load("carriers")
+    assert X.shape == (60_000, 4_292)
+    assert np.all(np.diff(X.indptr) == 8)
+    assert set(np.unique(y)) == {-1.0, 1.0}
+    X, y = load("counts")
+    assert 0.03 < np.mean(y > 0) < 0.05
+    X, _ = load("voice")
+    norms = np.linalg.norm(X, axis=0)
+    assert norms.max() > 1e12 * norms.min()

@@ -1,6 +1,7 @@
 """The cells of the race: which data, loss, penalty and lambda, in which group.
 
 l2          L2 penalty, no intercept, all peers
+everyday    generated data of everyday kinds (ids, raw scales, rare classes), as l2 and l1
 l1, elasticnet   the same for sparse models
 path        a whole path of lambdas
 intercept   a free intercept, through the estimators, against those of scikit-learn
@@ -19,6 +20,7 @@ import paths
 import quadratic
 import sparse
 from contestants import Event, without_intercept
+from everyday import EVERYDAY
 from problems import Problem, load
 
 CLASSES = ("a9a", "rcv1", "covtype:100000", "covtype", "news20", "golub", "alon")
@@ -65,6 +67,12 @@ def of_all() -> Iterator[Cell]:
         for loss in LOSSES if data != "cal_housing" else ("squared",):
             for lam in LAMBDAS:
                 yield Cell("l2", data, loss, "l2", lam)
+    for data in EVERYDAY:
+        for loss in LOSSES:
+            for lam in ("1e-3", "1/n", "1e-6"):
+                yield Cell("everyday", data, loss, "l2", lam)
+        for loss in ("squared", "logistic"):
+            yield Cell("everyday", data, loss, "l1", "max/100")
     for penalty in ("l1", "elasticnet"):
         for data in ("a9a", "rcv1", "golub", "alon", "cal_housing"):
             for loss in ("squared", "logistic") if data != "cal_housing" else ("squared",):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from everyday import EVERYDAY
 
 from apcg import datasets
 
@@ -100,10 +101,13 @@ def load(name: str):
     """X (CSR with 32-bit indices, or dense in C order) and y.
 
     "covtype:100000" is the first 100,000 rows of covtype, "tiny" 100 x 10 generated numbers,
-    "text" generated text. Labels are -1 and 1, but for regression and "digits".
+    "text" generated text, and EVERYDAY has more that is generated. Labels are -1 and 1, but for
+    regression and "digits".
     """
     name, _, rows = name.partition(":")
-    if name in ("tiny", "text"):
+    if name in EVERYDAY:
+        X, y = EVERYDAY[name]()
+    elif name in ("tiny", "text"):
         X, y = _generated(name)
     elif name in ("breast_cancer", "digits", "diabetes"):
         X, y = _of_scikit_learn(name)
