@@ -142,7 +142,7 @@ def test_positive_with_many_classes(multi_class):
     assert model.coef_.min() >= 0
     assert np.all(np.isfinite(model.duality_gap_))
     assert model.score(X / 16, y) > 0.9
-    with pytest.raises(TypeError, match="positive must be True or False"):
+    with pytest.raises(TypeError, match="positive must be True, False or a pair"):
         APCGClassifier(positive=2).fit(X, y)
 
 

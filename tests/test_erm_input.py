@@ -59,7 +59,7 @@ BAD = [
     (lambda: ERM(D, Y, alpha="1"), TypeError, "alpha must be a number"),
     (lambda: ERM(D, Y, losses.Logistic), ValueError, "Make an object of the class: Logistic(...)"),
     (lambda: ERM(D, Y, "Logistic"), ValueError, "Did you mean 'logistic'?"),
-    (lambda: ERM(D, Y, positive="yes"), TypeError, "positive must be True or False, got 'yes'"),
+    (lambda: ERM(D, Y, positive="yes"), TypeError, "positive must be True, False or a pair"),
     (lambda: ERM(D * 1e200, Y), ValueError, "squared norm overflows; scale its features"),
     (lambda: solve(D, Y), TypeError, "make one: solve(ERM(X, y, loss, penalty, alpha))"),
     (lambda: ERM(D, Y, "logstic"), ValueError, "Did you mean 'logistic'?"),

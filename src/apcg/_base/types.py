@@ -24,6 +24,8 @@ MatrixLike: TypeAlias = ArrayLike | Sparse
 Stored: TypeAlias = Array | sp.csr_array | sp.csr_matrix
 #: A weight for each class, by its label, which may be of any type that labels are of.
 ClassWeights: TypeAlias = Mapping[Any, float]
+#: Bounds on w, the lower and the upper ones: a number, or one for each feature.
+Bounds: TypeAlias = tuple[ArrayLike, ArrayLike]
 #: What `random_state` may be.
 Seed: TypeAlias = SupportsIndex | np.random.Generator | np.random.RandomState | None
 #: x_i as an f or psi of the user's has it: a number if blocks are coordinates, else an array.

@@ -18,7 +18,7 @@ from .. import losses
 from .._base import memory
 from .._base import validation as check
 from .._base.elsewhere import answers_other_names
-from .._base.types import Answer, Array, ClassWeights, MatrixLike, Seed, Stored
+from .._base.types import Answer, Array, Bounds, ClassWeights, MatrixLike, Seed, Stored
 from .._base.validation import Index, Vector
 from ..data import check_sparse
 from ..penalties import Penalty
@@ -275,8 +275,8 @@ class APCGClassifier(Classifier):
         1/(C n_samples), or 1/(C sum of the weights).
     l1_ratio : float, default=0.5
         For "elasticnet".
-    positive : bool, default=False
-        Keep all coefficients w >= 0; the intercept may be negative.
+    positive : bool or (lower, upper), default=False
+        Keep w >= 0, or within bounds, a number or one for each feature; the intercept is free.
     gamma : float, default=1.0
         For "smoothed_hinge": how smooth. 0 would be the hinge.
     multi_class : {"auto", "multinomial", "ovr", "crammer_singer"}, default="auto"
@@ -347,7 +347,7 @@ class APCGClassifier(Classifier):
         penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
-        positive: bool = False,
+        positive: bool | Bounds = False,
         gamma: float = 1.0,
         multi_class: str = "auto",
         fit_intercept: bool = True,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .. import losses
 from .._base.elsewhere import answers_other_names
-from .._base.types import Array, ClassWeights, MatrixLike, Seed
+from .._base.types import Array, Bounds, ClassWeights, MatrixLike, Seed
 from .._base.validation import Index
 from ..penalties import Penalty
 from .classifier import Classifier
@@ -90,7 +90,7 @@ class APCGClassifierCV(Search, Classifier):
         penalty: str | Penalty = "l2",
         alphas: ArrayLike = 15,
         l1_ratio: float | Sequence[float] = 0.5,
-        positive: bool = False,
+        positive: bool | Bounds = False,
         gamma: float = 1.0,
         multi_class: str = "auto",
         fit_intercept: bool = True,
@@ -208,7 +208,7 @@ class APCGRegressorCV(Search, Regressor):
         penalty: str | Penalty = "l2",
         alphas: ArrayLike = 15,
         l1_ratio: float | Sequence[float] = 0.5,
-        positive: bool = False,
+        positive: bool | Bounds = False,
         delta: float = 1.35,
         epsilon: float = 0.1,
         fit_intercept: bool = True,

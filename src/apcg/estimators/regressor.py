@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
 from .._base.elsewhere import answers_other_names
-from .._base.types import Answer, Array, MatrixLike, Seed, Stored
+from .._base.types import Answer, Array, Bounds, MatrixLike, Seed, Stored
 from .._base.validation import Vector
 from ..data import check_sparse
 from ..penalties import Penalty
@@ -135,8 +135,8 @@ class APCGRegressor(Regressor):
         n_samples, or over the sum of the weights.
     l1_ratio : float, default=0.5
         For "elasticnet".
-    positive : bool, default=False
-        Keep all coefficients w >= 0; the intercept may be negative.
+    positive : bool or (lower, upper), default=False
+        Keep w >= 0, or within bounds, a number or one for each feature; the intercept is free.
     delta : float, default=1.35
         For "huber".
     epsilon : float, default=0.1
@@ -192,7 +192,7 @@ class APCGRegressor(Regressor):
         penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.5,
-        positive: bool = False,
+        positive: bool | Bounds = False,
         delta: float = 1.35,
         epsilon: float = 0.1,
         fit_intercept: bool = True,

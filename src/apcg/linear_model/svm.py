@@ -65,7 +65,7 @@ class LinearSVR(Certified, theirs.LinearSVR):
 
     The problem is LIBLINEAR's: the intercept is penalised as one more coefficient. For an intercept
     without penalty take `apcg.APCGRegressor`. `dual` has no influence on the answer. With
-    loss="squared_epsilon_insensitive" and epsilon > 0 scikit-learn's solver is called.
+    epsilon < 0, which is another loss, scikit-learn's solver is called.
 
     Parameters and attributes are those of `sklearn.svm.LinearSVR`, and
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._base.validation import Mask, Vector
 from .._kernels.data.matrix import inner
 from .._kernels.losses.terms import Outer, Psi
-from .psi import Penalty, refuse_ignored
+from .psi import Box, Penalty, refuse_ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class Interval:
     separable = splits_exactly = True
 
     @classmethod
-    def of(cls, penalty: Penalty, positive: bool, d: int) -> Interval:
-        """From an object of `apcg.penalties`, for d features."""
+    def of(cls, penalty: Penalty, bounds: Box | None, d: int) -> Interval:
+        """From an object of `apcg.penalties`, and bounds besides, for d features."""
         refuse_ignored(penalty)
         if not hasattr(penalty, "_parameters") or penalty.is_block:
             what = "is of blocks" if penalty.is_block else "has no conjugate that is known"
@@ -53,10 +53,15 @@ class Interval:
             raise ValueError(f"penalty has parameters for {penalty.size} features, but X has {d}.")
         parts = (np.atleast_1d(np.asarray(p, np.float64)) for p in penalty._parameters())
         a, b, lower, upper = parts
-        if positive:
-            lower = np.maximum(lower, 0.0)
+        if bounds is not None:
+            if bounds.size not in (None, d):
+                raise ValueError(
+                    f"positive has bounds for {bounds.size} features, but X has {d}; give one for "
+                    "each, or a number for all."
+                )
+            lower, upper = np.maximum(lower, bounds.lower), np.minimum(upper, bounds.upper)
             if np.any(lower > upper):
-                raise ValueError("positive=True leaves nothing of the bounds of the penalty.")
+                raise ValueError("positive leaves nothing of the bounds of the penalty.")
         return cls(a, b, lower, upper)
 
     @property

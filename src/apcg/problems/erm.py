@@ -78,7 +78,8 @@ class ERM:
         is their alpha.
     sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
     l1_ratio : for "elasticnet".
-    positive : keep w >= 0.
+    positive : keep w >= 0. Or a pair (lower, upper) of bounds on w, each a number or one for each
+        feature: (0, inf) is True, a 0 on one side is a sign.
     intercept : whether predictions are a_i' w + b, with an intercept b that no penalty is on. Dual
         points then have sum_i y_i x_i = 0 (sum_i x_i = 0 for a loss of residuals).
 
@@ -125,7 +126,7 @@ class ERM:
         alpha: float = 1e-4,
         sample_weight: Any = None,
         l1_ratio: float = 0.5,
-        positive: bool = False,
+        positive: Any = False,
         intercept: bool = False,
     ) -> None:
         if is_own(type(self)):
