@@ -35,8 +35,8 @@ def of(penalty: Any, l1_ratio: float, positive: Any, d: int, K: int = 1) -> Regu
         return Interval.of(penalty, bounds, d).over(K)
     if bounds is not None:
         raise ValueError(
-            f"positive={positive!r} is for the penalties of apcg, got {shown(penalty)}; write bounds "
-            "into the value, prox and conjugate of your own."
+            f"positive={positive!r} is for the penalties of apcg, got {shown(penalty)}; write "
+            "bounds into the value, prox and conjugate of your own."
         )
     if not isinstance(penalty, GroupLasso):
         return OwnRegulariser(penalty, d, K)
