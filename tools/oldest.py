@@ -35,8 +35,10 @@ def oldest(requirements: list[str]) -> list[str]:
 def wanted(project: dict) -> list[str]:
     """The oldest versions of what apcg needs, and of what its plots and tests need."""
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["plot"], *extras["numba"], *extras["test"]]
-    return oldest(needed)
+    named = re.search(r"apcg\[([^]]*)\]", " ".join(extras["test"])).group(1).split(",")
+    needed = [*project["dependencies"], *extras["test"]]
+    needed += [requirement for name in named for requirement in extras[name]]
+    return list(dict.fromkeys(oldest(needed)))
 
 
 def run(*words: object, **env: str) -> None:

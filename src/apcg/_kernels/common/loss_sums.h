@@ -157,15 +157,15 @@ APCG_CLONES static double apcg_conjugate_block(const double *x, const double *we
     for (ptrdiff_t i = 0; i < (plain ? size : 0); i++) {
         a[i] = x[i];
         s[i] = 1.0;
-        bad[i] = (x[i] >= lower) & (x[i] <= upper) ? 0.0 : 1.0;
+        bad[i] = ((x[i] >= lower) & (x[i] <= upper)) ? 0.0 : 1.0;
     }
     for (ptrdiff_t i = 0; i < (plain ? 0 : size); i++) s[i] = weight[i & mask];
     for (ptrdiff_t i = 0; i < (plain ? 0 : size); i++) {
         const double whole = x[i] / (s[i] != 0.0 ? s[i] : 1.0);
         const double inside = whole * (1.0 - 4.5e-16);
-        const double within = (whole >= lower) & (whole <= upper) ? whole : inside;
+        const double within = ((whole >= lower) & (whole <= upper)) ? whole : inside;
         a[i] = s[i] == 1.0 ? whole : within;
-        bad[i] = (a[i] >= lower) & (a[i] <= upper) & ((s[i] != 0.0) | (x[i] == 0.0)) ? 0.0 : 1.0;
+        bad[i] = ((a[i] >= lower) & (a[i] <= upper) & ((s[i] != 0.0) | (x[i] == 0.0))) ? 0.0 : 1.0;
     }
     if (apcg_block_sum(bad) != 0.0) return INFINITY;
     if (theta)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
 #define APCG_UNROLL _Pragma("GCC unroll 4")
 #define APCG_PREFETCH(address) __builtin_prefetch(address)
 typedef double apcg_pair __attribute__((vector_size(16), may_alias));

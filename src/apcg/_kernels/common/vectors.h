@@ -12,7 +12,7 @@
 #else
 #define APCG_CLONES
 #endif
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__) /* clang-cl has only the latter */
 #define APCG_INLINE static inline __attribute__((always_inline))
 #define APCG_FETCH(address) __builtin_prefetch(address)
 #define APCG_FETCH_NEAR(address) __builtin_prefetch(address, 0, 2) /* to the second cache */

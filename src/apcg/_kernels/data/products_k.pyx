@@ -27,7 +27,9 @@ def adjoint(const value_t[::1] data, const index_t[::1] indices, const index_t[:
     cdef Py_ssize_t i, k, size = x.shape[1], m = out.shape[0], first, fetched
     cdef bint dense = indptr.shape[0] == 0, zero
     cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
-    cdef const int *some = NULL if far is None else &far[0]
+    cdef const int *some = NULL
+    if far is not None:
+        some = &far[0]
     if data.shape[0] == 0:
         return
     with nogil:
@@ -89,7 +91,9 @@ def times(const value_t[::1] data, const index_t[::1] indices, const index_t[::1
     cdef Py_ssize_t i, size = W.shape[1], m = W.shape[0], first, fetched
     cdef bint dense = indptr.shape[0] == 0
     cdef Products use = products_for(sizeof(value_t), sizeof(index_t), dense)
-    cdef const int *some = NULL if far is None else &far[0]
+    cdef const int *some = NULL
+    if far is not None:
+        some = &far[0]
     with nogil:
         for i in range(out.shape[0]):
             if dense:

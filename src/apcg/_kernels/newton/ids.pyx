@@ -16,7 +16,7 @@ from ..common.types cimport index_t, value_t
 
 cdef extern from *:
     """
-    #if defined(__GNUC__)
+    #if defined(__GNUC__) || defined(__clang__)
     #define APCG_LOWEST_BIT(x) __builtin_ctzll(x)
     #define APCG_PREFETCH(address) __builtin_prefetch(address)
     #else

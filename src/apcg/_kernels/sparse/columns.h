@@ -22,7 +22,7 @@ typedef struct {
     double x;
 } apcg_wide;
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
 #define APCG_FETCH_FOR_WRITE(address) __builtin_prefetch((address), 1)
 #else
 #define APCG_FETCH_FOR_WRITE(address) ((void)(address))
