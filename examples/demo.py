@@ -21,7 +21,7 @@ Next, with .venv/bin in your PATH:
   apcg info text                                  how hard is it, and what does theory promise?
   apcg train YOUR.libsvm --model yours.npz        your own data: LIBSVM text or an .npz of X and y
   apcg predict {out}/text.npz text | head
-  apcg reproduce --quick                          the paper's figures on generated data, minutes
+  apcg reproduce --quick                          the paper's figures on generated data, a minute
   APCG_DATA_DIR=... apcg reproduce                the same on rcv1, covtype and news20
   python examples/composite.py                    f + psi: Lasso, box constraints, your own
 """

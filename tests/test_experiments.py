@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apcg import ERM, Trace, datasets, plots, solve, theory
-from apcg.experiments import comparison, paper, report
+from apcg.experiments import comparison, generated, paper, report
 from apcg.experiments.paper import Cell
 from apcg.methods import registry
 
@@ -87,12 +87,27 @@ def test_cells_that_did_not_end_are_not_judged(tmp_path):
     assert report.draw([data], [part], tmp_path)
 
 
-def test_generated_data_has_the_papers_shape():
-    data = paper.generated("rcv1")
-    n, d, sparsity = paper.TABLE_1["rcv1"]
-    assert data.shape == (n, d)
-    assert 100 * data.nonzeros / (n * d) == pytest.approx(sparsity, abs=0.005)
-    assert "generated" in data.source
+@pytest.mark.parametrize("name", paper.DATA)
+def test_generated_data_says_what_it_is(name):
+    data, again = generated.of(name, 3), generated.of(name, 3)
+    assert data.source.startswith("generated")
+    assert (data.X != again.X).nnz == 0
+    np.testing.assert_array_equal(data.y, again.y)
+    assert set(np.unique(data.y)) == {-1.0, 1.0}
+    assert 0.2 < np.mean(data.y > 0) < 0.8
+    if name == "covtype":
+        assert data.shape[1] == paper.TABLE_1[name][1]
+    else:
+        np.testing.assert_allclose(np.sqrt(data.X.multiply(data.X).sum(axis=1)), 1.0)
+    said = " ".join(report.sources([data]))
+    assert "not the paper's file" in said
+
+
+@pytest.mark.slow
+def test_the_papers_claims_can_be_seen_on_generated_data():
+    """As `apcg reproduce --quick` runs it, on one of its three data sets."""
+    cells, _ = paper.run([generated.of("rcv1", 0)], paper.ALPHAS, passes=60, seed=0, jobs=1)
+    assert [c["holds"] for c in report.claims(cells)] == 6 * [True]
 
 
 def test_a_cell_is_what_the_methods_say():

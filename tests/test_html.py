@@ -30,6 +30,16 @@ def compared(tmp_path_factory):
     return folder / "report.html", ["apcg", *command]
 
 
+def opened(driver, path):
+    """The page, when its curves are there."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    driver.get(path.as_uri())
+    WebDriverWait(driver, 60).until(
+        lambda d: d.find_elements("css selector", "body[data-drawn]"), "no curves"
+    )
+
+
 def drawn(driver):
     """(name, points) of every curve that is on the screen."""
     return driver.execute_script("""
@@ -39,14 +49,14 @@ def drawn(driver):
     """)
 
 
+@pytest.mark.slow
 def test_the_page_of_compare(compared, tmp_path):
     """Curves are drawn, the switch and the legend answer to clicks, the console is silent."""
     from selenium.webdriver.common.action_chains import ActionChains
 
     path, command = compared
     with chromium(tmp_path) as driver:
-        driver.get(path.as_uri())
-        assert driver.find_element("css selector", "body[data-drawn]")
+        opened(driver, path)
         names = [name for name, _, _ in drawn(driver)]
         methods = ["auto (apcg)", "APCG", "SDCA"]
         assert names == 2 * methods  # two lambdas; the bound has no relative gap
@@ -116,14 +126,14 @@ def test_the_curves_are_the_runs():
         np.testing.assert_allclose(errors, trace["primal"] - best, rtol=1e-4, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_the_page_of_reproduce_with_a_name_that_looks_like_html(tmp_path):
     data = small()
     cells, _ = paper.run([data], (1e-3, 1e-5), passes=10, seed=0, jobs=1)
     made = pages.of_reproduction([data], cells, facts=[("loss", "a<b")], note="")
     path = page.write(made, tmp_path / "paper.html")
     with chromium(tmp_path / "profile") as driver:
-        driver.get(path.as_uri())
-        assert driver.find_element("css selector", "body[data-drawn]")
+        opened(driver, path)
         assert [name for name, _, _ in drawn(driver)] == 2 * ["APCG", "SDCA", "AFG"]
         text = driver.find_element("tag name", "main").text
         assert data.name in text

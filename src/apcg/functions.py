@@ -38,9 +38,12 @@ def check(
 
     Parameters
     ----------
-    f : a function of `apcg.functions`, or an object of your own.
-    x : a point to look around; None is zero, if f says how many coordinates it has.
-    blocks : as for `minimize`.
+    f : function
+        A function of `apcg.functions`, or an object of your own.
+    x : array, default=None
+        A point to look around; None is zero, if f says how many coordinates it has.
+    blocks : list, default=None
+        As for `minimize`.
 
     Returns
     -------
@@ -116,6 +119,16 @@ class Custom:
     value(t, b) and derivative(t, b) are plain functions of numbers (compiled by numba) or
     `scipy.LowLevelCallable`s `double (double, double *)`. b is data[j], the row's own number;
     without `data` it is 0. `smoothness` is a Lipschitz constant of the derivative in t.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions
+    >>> value, derivative = lambda t, b: (t - b) ** 2 / 2, lambda t, b: t - b
+    >>> h = functions.Custom(value, derivative, 1.0, data=[1.0, 2.0])  # compiled by numba
+    >>> f = functions.LinearComposite(np.eye(2), h)
+    >>> float(f.value(np.zeros(2)))
+    2.5
     """
 
     def __init__(
@@ -150,6 +163,13 @@ class LinearComposite:
     """`f(x) = sum_j h_j((A x)_j) + <c, x> + (sigma/2)|x|^2`, with h an object like `Custom`.
 
     A is dense or sparse, rows by coordinates; c is a vector; sigma a number >= 0 or a vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions
+    >>> isinstance(functions.LeastSquares(np.eye(2), [1.0, 2.0]), functions.LinearComposite)
+    True
     """
 
     def __init__(
@@ -276,7 +296,16 @@ class LinearComposite:
 
 
 class LeastSquares(LinearComposite):
-    """f(x) = (1/2)|A x - b|^2 + (sigma/2)|x|^2."""
+    """f(x) = (1/2)|A x - b|^2 + (sigma/2)|x|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.functions import LeastSquares
+    >>> f = LeastSquares(np.array([[1.0, 0.0], [0.0, 2.0]]), [1.0, 2.0])
+    >>> f.value(np.zeros(2)), f.partial_gradient(1, np.zeros(2))
+    (2.5, -4.0)
+    """
 
     def __init__(self, A: MatrixLike, b: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
@@ -288,7 +317,15 @@ class LeastSquares(LinearComposite):
 
 
 class Logistic(LinearComposite):
-    """f(x) = sum_j log(1 + exp(-y_j (A x)_j)) + (sigma/2)|x|^2, with y_j = -1 or 1."""
+    """f(x) = sum_j log(1 + exp(-y_j (A x)_j)) + (sigma/2)|x|^2, with y_j = -1 or 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.functions import Logistic
+    >>> round(Logistic(np.eye(2), [1, -1]).value(np.zeros(2)), 4)
+    1.3863
+    """
 
     def __init__(self, A: MatrixLike, y: ArrayLike, sigma: ArrayLike = 0.0) -> None:
         columns = by_coordinate(A, "A")
@@ -311,6 +348,14 @@ class Quadratic(LinearComposite):
 
     Quadratic(Q, c) keeps p = Qu and q = Qv and reads the gradient at i; Quadratic(c=c, factor=B)
     keeps p = Bu and q = Bv. Take whichever has fewer nonzeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions, minimize
+    >>> f = functions.Quadratic(np.array([[2.0, 0.0], [0.0, 4.0]]), c=[-2.0, -4.0])
+    >>> minimize(f, random_state=0).x.round(4)
+    array([1., 1.])
     """
 
     def __init__(

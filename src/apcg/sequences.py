@@ -16,6 +16,12 @@ def largest_gamma0(n: int, mu: float) -> float:
     The paper asks for gamma_0 <= 1. What its proofs use is alpha_0 <= 1/n, and that is this bound;
     for mu = 0 it gives APPROX. (The paper prints alpha_{-1} = 1/sqrt(n^2 - 1) for APPROX; by
     alpha_0^2 = (1 - alpha_0) alpha_{-1}^2 it is 1/sqrt(n^2 - n) that gives alpha_0 = 1/n.)
+
+    Examples
+    --------
+    >>> from apcg.theory import largest_gamma0
+    >>> largest_gamma0(10, 0.1)
+    1.1
     """
     return (n - mu) / (n - 1) if n > 1 else 1.0
 
@@ -26,6 +32,12 @@ class Sequence:
 
     gamma_0 = mu > 0 is Algorithm 2 (all constant), mu = 0 is Algorithm 3 with
     gamma_0 = n^2 alpha_{-1}^2, anything else is Algorithm 1.
+
+    Examples
+    --------
+    >>> from apcg.theory import Sequence
+    >>> Sequence(n=10, mu=0.01, gamma0=0.01).arrays(3)[0]
+    array([0.01, 0.01, 0.01])
     """
 
     n: int

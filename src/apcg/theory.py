@@ -38,7 +38,14 @@ __all__ = [
 
 
 def lambda_bound(n: int, mu: float, gamma0: float, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both terms of the minimum in Lemma 1 (v) and Theorem 1, at step k."""
+    """Both terms of the minimum in Lemma 1 (v) and Theorem 1, at step k.
+
+    Examples
+    --------
+    >>> from apcg.theory import lambda_bound
+    >>> [float(term) for term in lambda_bound(10, 0.01, 0.01, 0)]
+    [1.0, 1.0]
+    """
     k = np.asarray(k, dtype=float)
     linear = (1.0 - math.sqrt(mu) / n) ** k
     sublinear = (2 * n / (2 * n + k * math.sqrt(gamma0))) ** 2
@@ -46,7 +53,14 @@ def lambda_bound(n: int, mu: float, gamma0: float, k: ArrayLike) -> tuple[np.nda
 
 
 def apcg_constant(gap0: float, R0: float, gamma0: float) -> float:
-    """F(x0) - F* + (gamma_0/2) R0^2, what Theorem 1 multiplies."""
+    """F(x0) - F* + (gamma_0/2) R0^2, what Theorem 1 multiplies.
+
+    Examples
+    --------
+    >>> from apcg.theory import apcg_constant
+    >>> apcg_constant(gap0=1.0, R0=2.0, gamma0=0.5)
+    2.0
+    """
     return gap0 + 0.5 * gamma0 * R0**2
 
 
@@ -57,6 +71,12 @@ def apcg_bound(
 
     For mu = 0 put gamma0 = n^2 alpha_{-1}^2. The display after Algorithm 3 in the paper has
     n alpha_0 in the place of sqrt(gamma_0) and of gamma_0, which is not the same number.
+
+    Examples
+    --------
+    >>> from apcg.theory import apcg_bound
+    >>> apcg_bound(10, 0.01, 0.01, [0, 1000], gap0=1.0, R0=1.0)
+    array([1.00500000e+00, 4.33871036e-05])
     """
     linear, sublinear = lambda_bound(n, mu, gamma0, k)
     least: np.ndarray = np.minimum(linear, sublinear)
@@ -66,20 +86,41 @@ def apcg_bound(
 def apcg_steps(
     n: int, mu: float, gamma0: float, epsilon: float, *, gap0: float, R0: float
 ) -> float:
-    """The number of steps after which Theorem 1 promises E F(x^(k)) - F* <= epsilon."""
+    """The number of steps after which Theorem 1 promises E F(x^(k)) - F* <= epsilon.
+
+    Examples
+    --------
+    >>> from apcg.theory import apcg_steps
+    >>> round(apcg_steps(10, 0.01, 0.01, 1e-6, gap0=1.0, R0=1.0))
+    1376
+    """
     ratio = apcg_constant(gap0, R0, gamma0) / epsilon
     sublinear = 2 * n / math.sqrt(gamma0) * (math.sqrt(max(ratio, 1.0)) - 1)
     return math.ceil(min(_linear_steps(math.sqrt(mu) / n, ratio), sublinear))
 
 
 def rpcg_bound(n: int, mu: float, k: ArrayLike, *, gap0: float, R0: float) -> np.ndarray:
-    """The unaccelerated rate: min{(1 - mu/n)^k, n/(n + k)} (F(x0) - F* + R0^2/2)."""
+    """The unaccelerated rate: min{(1 - mu/n)^k, n/(n + k)} (F(x0) - F* + R0^2/2).
+
+    Examples
+    --------
+    >>> from apcg.theory import rpcg_bound
+    >>> rpcg_bound(10, 0.1, [0, 1000], gap0=1.0, R0=1.0).round(6)
+    array([1.5e+00, 6.5e-05])
+    """
     k = np.asarray(k, dtype=float)
     return np.minimum((1 - mu / n) ** k, n / (n + k)) * (gap0 + 0.5 * R0**2)
 
 
 def rpcg_steps(n: int, mu: float, epsilon: float, *, gap0: float, R0: float) -> float:
-    """The number of steps after which `rpcg_bound` is at most epsilon."""
+    """The number of steps after which `rpcg_bound` is at most epsilon.
+
+    Examples
+    --------
+    >>> from apcg.theory import rpcg_steps
+    >>> round(rpcg_steps(10, 0.1, 1e-6, gap0=1.0, R0=1.0))
+    1415
+    """
     ratio = (gap0 + 0.5 * R0**2) / epsilon
     return math.ceil(min(_linear_steps(mu / n, ratio), n * (max(ratio, 1.0) - 1)))
 
@@ -98,6 +139,12 @@ def moved_convexity(L: ArrayLike, mu_psi: ArrayLike, mu_f: float = 0.0) -> float
 
     mu_psi may be one number for each block; then it is the least of the blocks' ratios, which is
     the same thing when they are equal.
+
+    Examples
+    --------
+    >>> from apcg.theory import moved_convexity
+    >>> moved_convexity([1.0, 3.0], mu_psi=1.0)
+    0.25
     """
     L, mu_psi = np.asarray(L, dtype=float), np.asarray(mu_psi, dtype=float)
     return float(np.min((mu_f + mu_psi) / (L + mu_psi)))
@@ -107,6 +154,13 @@ def convexity_parameter(hessian: ArrayLike, L: ArrayLike) -> float:
     """The mu of a quadratic f relative to |.|_L: the least eigenvalue of L^-1/2 H L^-1/2.
 
     L has one entry for each coordinate (repeat a block's constant over its coordinates).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.theory import convexity_parameter
+    >>> round(convexity_parameter(np.diag([1.0, 4.0]), [2.0, 4.0]), 6)
+    0.5
     """
     d = 1 / np.sqrt(np.asarray(L, dtype=float))
     H = np.asarray(hessian, dtype=float) * d * d[:, None]
@@ -172,6 +226,14 @@ def erm_constant(problem: Problem, x0: ArrayLike | None = None) -> float:
 
     D* - D(x0) <= gap(x0), and D is (gamma/n)-strongly concave, so the other term of C is at most
     D* - D(x0) as well: C <= 2 gap(x0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, theory
+    >>> problem = ERM(np.eye(4), [1, 1, -1, -1], alpha=0.1)
+    >>> theory.erm_constant(problem)
+    1.0
     """
     K = getattr(problem, "K", 1)
     zero = np.zeros((problem.n_samples, K)[: 1 + (K > 1)])
@@ -183,13 +245,29 @@ def dual_bound(problem: Problem, passes: ArrayLike, C: float | None = None) -> n
     """The proof of Theorem 2: E[D* - D(x)] <= (1 - sqrt(mu)/n)^k C after k = n passes steps.
 
     C is by default the bound `erm_constant`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, theory
+    >>> problem = ERM(np.eye(4), [1, 1, -1, -1], alpha=0.1)
+    >>> theory.dual_bound(problem, [0, 10]).round(6)
+    array([1.      , 0.003222])
     """
     n, C = problem.n, erm_constant(problem) if C is None else C
     return C * (1 - math.sqrt(problem.mu) / n) ** (n * np.asarray(passes, dtype=float))
 
 
 def gap_coefficient(problem: Problem) -> float:
-    """Theorem 3: P(omega(x)) - D(x) <= this (D* - D(x)), if the loss is 1/eta-strongly convex."""
+    """Theorem 3: P(omega(x)) - D(x) <= this (D* - D(x)), if the loss is 1/eta-strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, theory
+    >>> round(theory.gap_coefficient(ERM(np.eye(4), np.ones(4), "squared", alpha=0.1)), 3)
+    3.502
+    """
     lam, n, loss = problem.strong_convexity, problem.n, problem.loss
     if loss.gamma == 0 or math.isinf(loss.eta):
         return math.inf
@@ -197,7 +275,16 @@ def gap_coefficient(problem: Problem) -> float:
 
 
 def refined_gap_coefficient(problem: Problem) -> float:
-    """Theorem 4: P(omega(T(x))) - D(T(x)) <= this (D* - D(x)), T the step `problem.refine`."""
+    """Theorem 4: P(omega(T(x))) - D(T(x)) <= this (D* - D(x)), T the step `problem.refine`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, theory
+    >>> problem = ERM(np.eye(4), [1, 1, -1, -1], alpha=0.1)
+    >>> round(theory.refined_gap_coefficient(problem), 3)
+    10.01
+    """
     lam, n, gamma = problem.strong_convexity, problem.n, problem.loss.gamma
     return 4 * problem.spectral_norm**2 / (lam * gamma * n) if gamma > 0 else math.inf
 
@@ -222,6 +309,14 @@ def promised_passes(
     "sag", "svrg", "accelerated_sdca"   any: `sag_steps`, `svrg_steps`, `accelerated_sdca_steps`
 
     C is that of Theorem 2, by default the bound `erm_constant`. Infinite where nothing is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, theory
+    >>> problem = ERM(np.eye(4), [1, 1, -1, -1], alpha=0.1)
+    >>> round(theory.promised_passes(problem, 1e-6), 1)
+    35.7
     """
     choice(method, "method", (*_PROMISED, *_ELSEWHERE))
     choice(measure, "measure", ("dual", "gap", "refined"))
@@ -258,6 +353,12 @@ def sag_steps(n: int, kappa: float, epsilon: float, gap0: float) -> float:
     times 3/2 (P(0) - P*) + (4 L/n)|w*|^2, where |w*|^2 <= 2 (P(0) - P*)/lambda. The constants are
     theirs, for a table that begins with the gradients at 0. In practice they take steps of size
     1/L, as is done here; no theorem covers these.
+
+    Examples
+    --------
+    >>> from apcg.theory import sag_steps
+    >>> round(sag_steps(1000, kappa=1e4, epsilon=1e-6, gap0=1.0))
+    2914877
     """
     C = (1.5 + 8 * (kappa + 1) / n) * gap0
     return math.ceil(_linear_steps(min(1 / (16 * (kappa + 1)), 1 / (8 * n)), C / epsilon))
@@ -269,6 +370,12 @@ def svrg_steps(n: int, kappa: float, epsilon: float, gap0: float) -> float:
     Theorem 3.1 of Xiao and Zhang with their choice of eta = 0.1/L and m = 100 kappa steps to a
     snapshot: the error falls by 5/6 a stage. With m = 2 n, which they take in their experiments and
     which is taken here, the theorem says something only if kappa < n/25.
+
+    Examples
+    --------
+    >>> from apcg.theory import svrg_steps
+    >>> round(svrg_steps(1000, kappa=1e4, epsilon=1e-6, gap0=1.0))
+    76076000
     """
     return (n + 100 * kappa) * math.ceil(_linear_steps(1 / 6, gap0 / epsilon))
 
@@ -279,6 +386,12 @@ def accelerated_sdca_steps(n: int, kappa: float, epsilon: float, gap0: float) ->
     Shalev-Shwartz and Zhang: 1 + (2/eta) log(xi_1/epsilon) problems, which is their constant, of
     O(n log(kappa/n)) steps each. Of that they give the order only: it is taken as 2 n log(kappa/n),
     for SDCA on a problem with a condition number of n. With kappa <= 10 n it is plain SDCA.
+
+    Examples
+    --------
+    >>> from apcg.theory import accelerated_sdca_steps
+    >>> round(accelerated_sdca_steps(1000, kappa=1e6, epsilon=1e-6, gap0=1.0))
+    26471392
     """
     if kappa <= 10 * n:
         return (n + kappa) * math.log(max(2 * (n + kappa) * gap0 / epsilon, 1.0))

@@ -59,7 +59,19 @@ def gap_in_words(gap: float, digits: int = 2) -> str:
 
 
 class Status(str):
-    """A message in words, with advice; `code` is the short name for programs."""
+    """A message in words, with advice; `code` is the short name for programs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], alpha=0.1), random_state=0)
+    >>> r.status.code, r.status.converged
+    ('converged', True)
+    >>> str(r.status).startswith("converged after")
+    True
+    """
 
     code: str
 
@@ -102,6 +114,15 @@ class Trace:
     """A small columnar record, one row for each check: trace["fun"], trace.epoch, len(trace).
 
     `notes` are sentences: what `auto` chose, and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], alpha=0.1), random_state=0)
+    >>> len(r.trace) >= 1, bool(r.trace["gap"][-1] <= 1e-6 * r.primal)
+    (True, True)
     """
 
     def __init__(self, *columns: str) -> None:
@@ -164,15 +185,30 @@ class Trace:
 class Result:
     """The answer of `minimize`.
 
-    x          the point that reached the tolerance, else the best point seen; in dom Psi
-    fun        F(x)
-    residual   max_i L_i |x_i - T_i(x)|, what was compared with tol
-    status     why it stopped, in words; `status.code` for programs
-    converged  whether the residual reached the tolerance
-    epochs     passes over the sampled blocks
-    trace      the record of the checks
-    mu, gamma0 the parameters of Algorithm 1 that were used
-    L          the constants L_i of the blocks that were used
+    Attributes
+    ----------
+    x : array
+        The point that reached the tolerance, else the best point seen; in dom Psi.
+    fun, residual : float
+        F(x), and max_i L_i |x_i - T_i(x)|, what was compared with tol.
+    status : Status
+        Why it stopped, in words; `status.code` for programs.
+    converged : bool
+        Whether the residual reached the tolerance.
+    epochs, seconds : int and float
+        Passes over the sampled blocks, and wall time.
+    trace : Trace
+        The record of the checks.
+    mu, gamma0, L, method : float, float, array and str
+        The parameters of Algorithm 1 that were used, and the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import functions, minimize
+    >>> r = minimize(functions.LeastSquares(np.eye(2), [1.0, 2.0]), random_state=0)
+    >>> r.converged, r.x.round(4).tolist()
+    (True, [1.0, 2.0])
     """
 
     x: Vector
@@ -203,21 +239,36 @@ class Result:
 class Solution:
     """The answer of `solve`: P(w*) is in [dual, primal].
 
-    w          the primal point
-    x          the dual point that certifies it
-    primal     P(w)
-    dual       D(x)
-    gap        primal - dual; 0 where it is negative by a rounding
-    status     why it stopped, in words; `status.code` for programs
-    converged  whether gap <= tol |primal|
-    epochs     passes over the data
-    seconds    of wall time
-    trace      the record of the checks: epoch, seconds, primal, dual, gap, mu, restarts, and the
-               method at work; `trace.notes` says what "auto" chose and why
-    method     as it was asked for
-    side       "dual" or "primal", whose coordinates the method moved
-    mu         of APCG, relative to |.|_L; with "auto" the last mu-hat, with "sdca" 1, "afg" nan
-    intercept  b, if the problem has one, else 0
+    Attributes
+    ----------
+    w, x : array
+        The primal point, and the dual point that certifies it.
+    intercept : float
+        b, if the problem has one, else 0.
+    primal, dual, gap : float
+        P(w), D(x) and their difference; the gap is 0 where it is negative by a rounding.
+    status : Status
+        Why it stopped, in words; `status.code` for programs.
+    converged : bool
+        Whether gap <= tol |primal|.
+    epochs, seconds : int and float
+        Passes over the data, and wall time.
+    trace : Trace
+        The record of the checks: epoch, seconds, primal, dual, gap, mu, restarts, and the method at
+        work; `trace.notes` says what "auto" chose and why.
+    method, side : str
+        The method as it was asked for; "dual" or "primal", whose coordinates it moved.
+    mu : float
+        Of APCG, relative to |.|_L; with "auto" the last mu-hat, with "sdca" 1, "afg" nan.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, solve
+    >>> X = np.array([[1.0, 0.2], [0.8, -0.5], [-1.0, 0.3], [-0.6, -0.4]])
+    >>> r = solve(ERM(X, [1, 1, -1, -1], alpha=0.1), random_state=0)
+    >>> r.converged, bool(r.dual <= r.primal), r.w.shape
+    (True, True, (2,))
     """
 
     w: Vector

@@ -10,7 +10,7 @@ import click
 from tqdm import tqdm
 
 from .. import datasets
-from ..experiments import page, pages, paper, report
+from ..experiments import generated, page, pages, paper, report
 from . import common
 
 
@@ -18,7 +18,7 @@ from . import common
 @click.option(
     "--quick",
     is_flag=True,
-    help="Generated data of the paper's shapes, fewer passes: a few minutes.",
+    help="Generated data in the place of the paper's: a minute.",
 )
 @click.option(
     "--out",
@@ -50,7 +50,7 @@ from . import common
     help="Those of the paper's figures, or with them those that it compares with in words: SAG, "
     "SVRG and accelerated SDCA.",
 )
-@click.option("--passes", type=click.IntRange(min=1), show_default="100, or 30 with --quick")
+@click.option("--passes", type=click.IntRange(min=1), default=paper.PASSES, show_default=True)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -67,7 +67,7 @@ def reproduce(
     names: tuple[str, ...],
     alpha: tuple[float, ...],
     methods: str,
-    passes: int | None,
+    passes: int,
     jobs: int,
     html: Path | None,
     seed: int,
@@ -87,8 +87,7 @@ def reproduce(
     Each cell's curves are written as soon as it has ended. Ctrl-C keeps what there is.
     """
     (out / "curves").mkdir(parents=True, exist_ok=True)
-    passes = passes or (paper.QUICK_PASSES if quick else paper.PASSES)
-    sets = [paper.generated(name, seed) if quick else datasets.load(name) for name in names]
+    sets = [generated.of(name, seed) if quick else datasets.load(name) for name in names]
     if html is not None:
         page.check(html, [name for data in sets for name in (data.name, data.source)])
     if not as_json:

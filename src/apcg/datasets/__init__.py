@@ -57,14 +57,28 @@ _BATCH = 10_000
 class Dataset:
     """Samples and labels, and where they are from.
 
-    X           samples by features: a CSR array, or a dense one from an .npz file; of a folder on
-                disk a `Matrix`, which may be read part by part
-    y           labels: numbers or words, as in the file; None if it has none
-    name        as it was asked for
-    source      the file that was used, or what was generated
-    stand_in    whether that file stands in for the one that the name means
-    zero_based  whether the file counts features from 0; None if it does not count them
-    table       of a CSV or Parquet file, which columns X is made of; else None
+    Attributes
+    ----------
+    X : array, sparse matrix or Matrix
+        Samples by features: a CSR array, or a dense one from an .npz file; of a folder on disk a
+        `Matrix`, which may be read part by part.
+    y : array or None
+        Labels: numbers or words, as in the file.
+    name, source : str
+        As it was asked for; the file that was used, or what was generated.
+    stand_in : bool
+        Whether that file stands in for the one that the name means.
+    zero_based : bool or None
+        Whether the file counts features from 0; None if it does not count them.
+    table : Table or None
+        Of a CSV or Parquet file, which columns X is made of.
+
+    Examples
+    --------
+    >>> from apcg import datasets
+    >>> data = datasets.load("digits")
+    >>> data.shape, data.name, data.stand_in
+    ((1797, 64), 'digits', False)
     """
 
     X: Any = field(repr=False)
@@ -95,7 +109,14 @@ class Dataset:
 
 
 def names() -> list[str]:
-    """The names that `load` knows."""
+    """The names that `load` knows.
+
+    Examples
+    --------
+    >>> from apcg import datasets
+    >>> {"digits", "text", "rcv1"} <= set(datasets.names())
+    True
+    """
     return [*registry.ENTRIES, *BUILT_IN]
 
 
@@ -138,18 +159,26 @@ def load(
 
     Parameters
     ----------
-    data : a file comes before a name that is spelled the same. `names()` has the names. LIBSVM text
+    data : str or path
+        A file comes before a name that is spelled the same. `names()` has the names. LIBSVM text
         and CSV may be compressed (.bz2, .gz, .xz). An .npz has X and y, or the data, indices,
         indptr and shape of a CSR matrix, and y. "-" is standard input, LIBSVM text or an .npz, or
         CSV if there is a target.
-    n_features : for LIBSVM text, the columns of X; None takes the largest index there is.
-    zero_based : for LIBSVM text, whether features are counted from 0; None: if a 0 is there.
-    memory_limit : for a folder that `convert` has written, as for `OnDisk`.
-    target : for CSV and Parquet, the column with the labels.
-    drop, categorical : for CSV and Parquet, columns that are left out, and columns of numbers that
-        are taken for words: each word is a column of X.
-    like : the `table` of other data, such as the training data: X gets the same columns.
-    tell : called with the number of bytes that were read just now, while a file is parsed.
+    n_features : int, default=None
+        For LIBSVM text, the columns of X; None takes the largest index there is.
+    zero_based : bool, default=None
+        For LIBSVM text, whether features are counted from 0; None: if a 0 is there.
+    memory_limit : int or str, default=None
+        For a folder that `convert` has written, as for `OnDisk`.
+    target : str, default=None
+        For CSV and Parquet, the column with the labels.
+    drop, categorical : list of str
+        For CSV and Parquet, columns that are left out, and columns of numbers that are taken for
+        words: each word is a column of X.
+    like : Table, default=None
+        The `table` of other data, such as the training data: X gets the same columns.
+    tell : callable, default=None
+        Called with the number of bytes that were read just now, while a file is parsed.
 
     Returns
     -------
@@ -212,9 +241,19 @@ def batches(
     memory_limit: float | str | None = None,
     like: Table | None = None,
 ) -> Iterator[tuple[Any, Array | None]]:
-    """X and y of a data set in pieces, so that a file of any size, or a pipe, can be read through.
+    r"""X and y of a data set in pieces, so that a file of any size, or a pipe, can be read through.
 
     y is None if there are no labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from apcg import datasets
+    >>> file = Path(tempfile.mkdtemp()) / "small.libsvm"
+    >>> _ = file.write_text("1 1:2\n-1 3:1\n")
+    >>> [X.shape for X, y in datasets.batches(file, n_features=3, zero_based=False)]
+    [(2, 3)]
     """
     text = str(data)
     if is_folder(text):

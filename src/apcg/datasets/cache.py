@@ -39,7 +39,14 @@ class Told(TypedDict):
 
 
 def folder() -> Path:
-    """Where downloads and parsed data are kept: APCG_CACHE_DIR, or the user's cache folder."""
+    """Where downloads and parsed data are kept: APCG_CACHE_DIR, or the user's cache folder.
+
+    Examples
+    --------
+    >>> from apcg import datasets
+    >>> datasets.cache_folder().is_absolute()
+    True
+    """
     chosen = os.environ.get("APCG_CACHE_DIR")
     if chosen:
         return Path(chosen)

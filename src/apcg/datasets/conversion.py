@@ -32,16 +32,21 @@ def convert(
 
     Parameters
     ----------
-    source : LIBSVM text (plain, .gz, .bz2, .xz), which is read piece by piece whatever its size, or
-        "-" for standard input; CSV or Parquet, which are read twice, piece by piece: once to find
-        the words in their columns; or what `load` knows: an .npz file, the name of a data set.
-    target : the folder, "data.apcg" for example. One that is there is replaced when all is written.
-        What an interrupted conversion has left is removed: a conversion starts clean.
-    n_features : the columns of X; None takes the largest index there is.
-    dtype : "float64" or "float32", which takes two thirds of the room.
-    tell : called with the number of rows, as they are written.
-    target_column, drop, categorical : for CSV and Parquet, as target, drop and categorical of
-        `load`.
+    source : str or path
+        LIBSVM text (plain, .gz, .bz2, .xz), which is read piece by piece whatever its size, or "-"
+        for standard input; CSV or Parquet, which are read twice, piece by piece: once to find the
+        words in their columns; or what `load` knows: an .npz file, the name of a data set.
+    target : str or path
+        The folder, "data.apcg" for example. One that is there is replaced when all is written. What
+        an interrupted conversion has left is removed: a conversion starts clean.
+    n_features : int, default=None
+        The columns of X; None takes the largest index there is.
+    dtype : {"float64", "float32"}, default="float64"
+        "float64" or "float32", which takes two thirds of the room.
+    tell : callable, default=None
+        Called with the number of rows, as they are written.
+    target_column, drop, categorical : str and lists of str
+        For CSV and Parquet, as target, drop and categorical of `load`.
 
     Examples
     --------

@@ -33,13 +33,17 @@ def text_like(
 
     Parameters
     ----------
-    n, d, nonzeros : samples, features, and the entries of each sample that are not zero.
-    condition : how much more frequent the most frequent feature is than the rarest, roughly the
-        condition number of X'X. The frequency of feature j falls as a power of j. None is d, Zipf's
-        law for words; 1 makes all features alike.
-    noise : standard deviation of what is added to a_i'w before its sign is taken as the label; that
-        of a_i'w itself is 1. With 0 the data is separable.
-    random_state : a seed or a numpy Generator.
+    n, d, nonzeros : int
+        Samples, features, and the entries of each sample that are not zero.
+    condition : float, default=None
+        How much more frequent the most frequent feature is than the rarest, roughly the condition
+        number of X'X. The frequency of feature j falls as a power of j. None is d, Zipf's law for
+        words; 1 makes all features alike.
+    noise : float, default=0.5
+        Standard deviation of what is added to a_i'w before its sign is taken as the label; that of
+        a_i'w itself is 1. With 0 the data is separable.
+    random_state : int or Generator, default=0
+        A seed or a numpy Generator.
 
     Returns
     -------

@@ -199,7 +199,8 @@ class Classifier(LinearClassifierMixin, Linear):
 
         Parameters
         ----------
-        X : samples by features
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features.
 
         Returns
         -------
@@ -218,7 +219,8 @@ class Classifier(LinearClassifierMixin, Linear):
 
         Parameters
         ----------
-        X : samples by features
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features.
 
         Returns
         -------
@@ -238,7 +240,8 @@ class Classifier(LinearClassifierMixin, Linear):
 
         Parameters
         ----------
-        X : samples by features
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features.
 
         Returns
         -------
@@ -385,10 +388,13 @@ class APCGClassifier(Classifier):
 
         Parameters
         ----------
-        X : samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
             C-ordered.
-        y : the class of each sample: numbers or strings.
-        sample_weight : non-negative numbers; integers equal repetition of rows.
+        y : array of shape (n_samples,)
+            The class of each sample: numbers or strings.
+        sample_weight : array of shape (n_samples,), default=None
+            Non-negative numbers; integers equal repetition of rows.
 
         Returns
         -------

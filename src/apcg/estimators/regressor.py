@@ -93,7 +93,8 @@ class Regressor(RegressorMixin, Linear):
 
         Parameters
         ----------
-        X : samples by features
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features.
 
         Returns
         -------
@@ -228,10 +229,13 @@ class APCGRegressor(Regressor):
 
         Parameters
         ----------
-        X : samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples by features, dense or sparse, float32 or float64. Not copied if it is CSR or
             C-ordered.
-        y : a number for each sample, or a row of them.
-        sample_weight : non-negative numbers; integers equal repetition of rows.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            A number for each sample, or a row of them.
+        sample_weight : array of shape (n_samples,), default=None
+            Non-negative numbers; integers equal repetition of rows.
 
         Returns
         -------

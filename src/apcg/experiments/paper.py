@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .. import datasets, model
+from .. import model
 from .._base.types import Array
 from ..certify.result import Trace
 from ..datasets import Dataset
@@ -26,7 +26,7 @@ DATA = ("rcv1", "covtype", "news20")
 ALPHAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 METHODS = ("apcg", "sdca", "afg")
 OTHERS = ("sag", "svrg", "accelerated_sdca")
-PASSES, QUICK_PASSES = 100, 30
+PASSES = 100
 #: How many times as long the run for P* may take.
 LONGER = 3
 #: The relative gap at which a run ends.
@@ -38,7 +38,6 @@ TABLE_1 = {
     "covtype": (581_012, 54, 22.0),
     "news20": (19_996, 1_355_191, 0.04),
 }
-_QUICK_NONZEROS = {"rcv1": 74, "covtype": 12, "news20": 455}
 
 
 @dataclass(eq=False)
@@ -66,13 +65,6 @@ class Cell:
         """What a run says of P*."""
         self.primal = min(self.primal, float(trace["primal"].min()))
         self.dual = max(self.dual, float(trace["dual"].max()))
-
-
-def generated(name: str, seed: int = 0) -> Dataset:
-    """Data of the shape that Table 1 gives for this name."""
-    n, d, _ = TABLE_1[name]
-    X, y = datasets.text_like(n, d, _QUICK_NONZEROS[name], random_state=seed)
-    return Dataset(X, y, name, f"generated, in the shape of {name}")
 
 
 def run_cell(

@@ -51,11 +51,14 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
     exactly, scikit-learn's own solver is called, and there is no certificate. `max_iter` is the
     number of passes over the data for each value of the scale that is tried.
 
-    Parameters and attributes are those of `sklearn.linear_model.HuberRegressor`, and
+    Parameters and attributes are those of `sklearn.linear_model.HuberRegressor`, with these more.
 
+    Attributes
+    ----------
     duality_gap_ : float
         How far the objective, over the sum of the weights, may be from the optimum.
-    status_, trace_ : as in `apcg.APCGRegressor`; the trace is of the last scale.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGRegressor`; the trace is of the last scale.
 
     Examples
     --------

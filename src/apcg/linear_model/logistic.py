@@ -29,11 +29,15 @@ class LogisticRegression(Certified, theirs.LogisticRegression):
     solver is called, and there is no certificate.
 
     Parameters and attributes are those of `sklearn.linear_model.LogisticRegression`, and
+    these.
 
+    Attributes
+    ----------
     duality_gap_ : float
         How far the objective, the mean loss + the penalty over C n_samples (or C times the sum of
         the weights), may be from the optimum.
-    status_, trace_ : as in `apcg.APCGClassifier`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGClassifier`.
 
     Examples
     --------

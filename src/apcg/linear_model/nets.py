@@ -29,11 +29,14 @@ class ElasticNet(Certified, theirs.ElasticNet):
     `precompute`, `selection` and `copy_X` have no influence on the answer. Without a penalty
     (alpha=0) it is the solution of least norm.
 
-    Parameters and attributes are those of `sklearn.linear_model.ElasticNet`, and
+    Parameters and attributes are those of `sklearn.linear_model.ElasticNet`, with these more.
 
+    Attributes
+    ----------
     duality_gap_ : float, or array of shape (n_targets,)
         `dual_gap_` by the name it has elsewhere in apcg.
-    status_, trace_ : as in `apcg.APCGRegressor`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGRegressor`.
 
     Examples
     --------
@@ -87,6 +90,15 @@ class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
 
     See `ElasticNet`. Parameters and attributes are those of
     `sklearn.linear_model.MultiTaskElasticNet`, and `duality_gap_`, `status_` and `trace_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.linear_model import MultiTaskElasticNet
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> Y = X[:, :2] + X[:, 2:4]
+    >>> MultiTaskElasticNet(alpha=0.1, l1_ratio=1).fit(X, Y).coef_.shape
+    (2, 5)
     """
 
     path = staticmethod(enet_path)
@@ -114,6 +126,15 @@ class MultiTaskLasso(MultiTaskElasticNet, theirs.MultiTaskLasso):
 
     See `ElasticNet`. Parameters and attributes are those of `sklearn.linear_model.MultiTaskLasso`,
     and `duality_gap_`, `status_` and `trace_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.linear_model import MultiTaskLasso
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> Y = X[:, :2] + X[:, 2:4]
+    >>> MultiTaskLasso(alpha=0.1).fit(X, Y).coef_.shape
+    (2, 5)
     """
 
 

@@ -56,21 +56,50 @@ class LassoCV(_Search, theirs.LassoCV):
 
 
 class ElasticNetCV(_Search, theirs.ElasticNetCV):
-    """scikit-learn's `ElasticNetCV` by the solvers of apcg: see `LassoCV`."""
+    """scikit-learn's `ElasticNetCV` by the solvers of apcg: see `LassoCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg.linear_model import ElasticNetCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> ElasticNetCV(l1_ratio=[0.5, 1]).fit(X, y).l1_ratio_ in (0.5, 1)
+    True
+    """
 
     path = staticmethod(enet_path)
     _final = ElasticNet
 
 
 class MultiTaskElasticNetCV(_Search, theirs.MultiTaskElasticNetCV):
-    """scikit-learn's `MultiTaskElasticNetCV` by the solvers of apcg: see `LassoCV`."""
+    """scikit-learn's `MultiTaskElasticNetCV` by the solvers of apcg: see `LassoCV`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.linear_model import MultiTaskElasticNetCV
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> Y = X[:, :2] + X[:, 2:4]
+    >>> MultiTaskElasticNetCV(cv=3, l1_ratio=1).fit(X, Y).coef_.shape
+    (2, 5)
+    """
 
     path = staticmethod(enet_path)
     _final = MultiTaskElasticNet
 
 
 class MultiTaskLassoCV(_Search, theirs.MultiTaskLassoCV):
-    """scikit-learn's `MultiTaskLassoCV` by the solvers of apcg: see `LassoCV`."""
+    """scikit-learn's `MultiTaskLassoCV` by the solvers of apcg: see `LassoCV`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.linear_model import MultiTaskLassoCV
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> Y = X[:, :2] + X[:, 2:4]
+    >>> MultiTaskLassoCV(cv=3).fit(X, Y).coef_.shape
+    (2, 5)
+    """
 
     path = staticmethod(lasso_path)
     _final = MultiTaskLasso

@@ -51,11 +51,21 @@ def enet_path(
 
     Parameters
     ----------
-    X, y, ... : as in scikit-learn.
+    X, y, and the others : see scikit-learn
 
     Returns
     -------
-    alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
+    alphas, coefs, dual_gaps : arrays
+        And n_iters, with return_n_iter=True.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg.linear_model import enet_path
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> alphas, coefs, gaps = enet_path(X, y, alphas=[1.0, 0.1], l1_ratio=0.7)
+    >>> coefs.shape
+    (10, 2)
     """
     grid, count = _asked(n_alphas, alphas)
     told = _told(params)
@@ -101,11 +111,21 @@ def lasso_path(
 
     Parameters
     ----------
-    X, y, ... : as in scikit-learn.
+    X, y, and the others : see scikit-learn
 
     Returns
     -------
-    alphas, coefs, dual_gaps, and with return_n_iter=True n_iters
+    alphas, coefs, dual_gaps : arrays
+        And n_iters, with return_n_iter=True.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg.linear_model import lasso_path
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> alphas, coefs, gaps = lasso_path(X, y, alphas=[1.0, 0.1])
+    >>> coefs.shape
+    (10, 2)
     """
     found: tuple[Any, ...] = enet_path(
         X, y, l1_ratio=1.0, eps=eps, n_alphas=n_alphas, alphas=alphas, precompute=precompute,

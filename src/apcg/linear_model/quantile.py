@@ -29,10 +29,14 @@ class QuantileRegressor(Certified, theirs.QuantileRegressor):
     vertex that the simplex method ends at.
 
     Parameters and attributes are those of `sklearn.linear_model.QuantileRegressor`, and
+    these.
 
+    Attributes
+    ----------
     duality_gap_ : float
         How far the objective may be from the optimum.
-    status_, trace_ : as in `apcg.APCGRegressor`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGRegressor`.
 
     Examples
     --------

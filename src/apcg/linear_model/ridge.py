@@ -49,12 +49,15 @@ class Ridge(Certified, theirs.Ridge, RidgeFit):
     `solver` and `copy_X` have no influence on the answer; what a solver of scikit-learn does not
     support is refused as there. Without a penalty (alpha=0) it is the solution of least norm.
 
-    Parameters and attributes are those of `sklearn.linear_model.Ridge`, and
+    Parameters and attributes are those of `sklearn.linear_model.Ridge`, with these more.
 
+    Attributes
+    ----------
     duality_gap_ : float, or array of shape (n_targets,) if alpha has several values
         How far the objective, over 2 n_samples (or 2 times the sum of the weights), may be from
         the optimum.
-    status_, trace_ : as in `apcg.APCGRegressor`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGRegressor`.
 
     Examples
     --------
@@ -71,6 +74,14 @@ class RidgeClassifier(Certified, theirs.RidgeClassifier, RidgeFit):
 
     See `Ridge`, of which it is the one of labels -1 and 1. Parameters and attributes are those of
     `sklearn.linear_model.RidgeClassifier`, and `duality_gap_`, `status_` and `trace_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from apcg.linear_model import RidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> RidgeClassifier().fit(X, y).score(X, y) > 0.8
+    True
     """
 
 
@@ -105,6 +116,14 @@ class RidgeCV(Certified, theirs.RidgeCV, SearchFit):
     With cv=None, leave-one-out, scikit-learn's own code solves for all alphas by one
     eigendecomposition, and there is no certificate. Parameters and attributes are those of
     `sklearn.linear_model.RidgeCV`, and `duality_gap_`, `status_` and `trace_` of the final fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from apcg.linear_model import RidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> RidgeCV(alphas=[0.1, 1.0], cv=3).fit(X, y).alpha_ in (0.1, 1.0)
+    True
     """
 
 
@@ -113,6 +132,14 @@ class RidgeClassifierCV(Certified, theirs.RidgeClassifierCV, SearchFit):
 
     See `RidgeCV`. Parameters and attributes are those of `sklearn.linear_model.RidgeClassifierCV`,
     and `duality_gap_`, `status_` and `trace_` of the final fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from apcg.linear_model import RidgeClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> RidgeClassifierCV(alphas=[0.1, 1.0], cv=3).fit(X, y).score(X, y) > 0.8
+    True
     """
 
 

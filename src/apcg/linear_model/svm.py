@@ -34,11 +34,14 @@ class LinearSVC(Certified, theirs.LinearSVC):
     The problem is LIBLINEAR's: the intercept is penalised as one more coefficient. For an intercept
     without penalty take `apcg.APCGClassifier`. `dual` has no influence on the answer.
 
-    Parameters and attributes are those of `sklearn.svm.LinearSVC`, and
+    Parameters and attributes are those of `sklearn.svm.LinearSVC`, with these more.
 
+    Attributes
+    ----------
     duality_gap_ : float, or array of shape (n_classes,)
         How far the objective, over C sum_i s_i, may be from the optimum.
-    status_, trace_ : as in `apcg.APCGClassifier`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGClassifier`.
 
     Examples
     --------
@@ -67,11 +70,14 @@ class LinearSVR(Certified, theirs.LinearSVR):
     without penalty take `apcg.APCGRegressor`. `dual` has no influence on the answer. With
     epsilon < 0, which is another loss, scikit-learn's solver is called.
 
-    Parameters and attributes are those of `sklearn.svm.LinearSVR`, and
+    Parameters and attributes are those of `sklearn.svm.LinearSVR`, with these more.
 
+    Attributes
+    ----------
     duality_gap_ : float
         How far the objective, over C sum_i s_i, may be from the optimum.
-    status_, trace_ : as in `apcg.APCGRegressor`.
+    status_, trace_ : Status and Trace
+        As in `apcg.APCGRegressor`.
 
     Examples
     --------

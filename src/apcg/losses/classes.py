@@ -133,7 +133,14 @@ class ClassLoss(OutputsLoss):
 
 
 class Multinomial(ClassLoss):
-    """log sum_k exp(z_k) - z_y: the softmax, labels 0..K-1"""
+    """log sum_k exp(z_k) - z_y: the softmax, labels 0..K-1
+
+    Examples
+    --------
+    >>> from apcg.losses import Multinomial
+    >>> Multinomial().value([[2.0, 0.0, 1.5]], [0]).round(3)
+    array([0.555])
+    """
 
     name = "multinomial"
     gamma = 2.0
@@ -151,6 +158,12 @@ class MulticlassHinge(ClassLoss):
 
     With gamma > 0 its smoothed form: max over pi in the simplex of
     `sum_{k != y} pi_k + <z, pi - e> - (gamma/2)|pi - e|^2`.
+
+    Examples
+    --------
+    >>> from apcg.losses import MulticlassHinge
+    >>> MulticlassHinge().value([[2.0, 0.0, 1.5]], [0])
+    array([0.5])
     """
 
     name = "multiclass_hinge"

@@ -24,7 +24,14 @@ from .base import ScalarLoss
 
 
 class Loss(ScalarLoss):
-    """A loss the kernels know. A subclass sets the class attributes, or `theta` as a whole."""
+    """A loss the kernels know. A subclass sets the class attributes, or `theta` as a whole.
+
+    Examples
+    --------
+    >>> from apcg import losses
+    >>> isinstance(losses.Hinge(), losses.Loss), losses.Hinge().name, losses.Hinge().margin
+    (True, 'hinge', True)
+    """
 
     #: whether it is a function of the margin (labels -1 and 1) or of the residual (real labels)
     margin = True
@@ -231,13 +238,27 @@ def _compiled(kernel: str, theta: tuple[float, ...]) -> kernels.Loss:
 
 
 class Hinge(Loss):
-    """max(0, 1 - m)"""
+    """max(0, 1 - m)
+
+    Examples
+    --------
+    >>> from apcg.losses import Hinge
+    >>> Hinge().value([0.0, 2.0], [1, 1]).round(3)
+    array([ 1., -0.])
+    """
 
     name = "hinge"
 
 
 class SmoothedHinge(Loss):
-    """0 if m >= 1; 1 - m - gamma/2 if m <= 1 - gamma; (1 - m)^2/(2 gamma) between (the paper's)."""
+    """0 if m >= 1; 1 - m - gamma/2 if m <= 1 - gamma; (1 - m)^2/(2 gamma) between (the paper's).
+
+    Examples
+    --------
+    >>> from apcg.losses import SmoothedHinge
+    >>> SmoothedHinge(gamma=1.0).value([-1.0, 0.5, 2.0], [1, 1, 1]).round(3)
+    array([ 1.5  ,  0.125, -0.   ])
+    """
 
     name = "smoothed_hinge"
 
@@ -246,7 +267,14 @@ class SmoothedHinge(Loss):
 
 
 class SquaredHinge(Loss):
-    """max(0, 1 - m)^2"""
+    """max(0, 1 - m)^2
+
+    Examples
+    --------
+    >>> from apcg.losses import SquaredHinge
+    >>> SquaredHinge().value([-1.0, 2.0], [1, 1]).round(3)
+    array([ 4., -0.])
+    """
 
     name = "squared_hinge"
     gamma = 0.5
@@ -254,7 +282,14 @@ class SquaredHinge(Loss):
 
 
 class Squared(Loss):
-    """r^2/2"""
+    """r^2/2
+
+    Examples
+    --------
+    >>> from apcg.losses import Squared
+    >>> Squared().value([3.0], [1]).round(3)
+    array([2.])
+    """
 
     name = "squared"
     margin = False
@@ -263,7 +298,14 @@ class Squared(Loss):
 
 
 class Huber(Loss):
-    """r^2/2 if |r| <= delta, else delta |r| - delta^2/2"""
+    """r^2/2 if |r| <= delta, else delta |r| - delta^2/2
+
+    Examples
+    --------
+    >>> from apcg.losses import Huber
+    >>> Huber(delta=1.0).value([0.5, 3.0], [0, 0]).round(3)
+    array([0.125, 2.5  ])
+    """
 
     name = "huber"
     margin = False
@@ -278,7 +320,14 @@ class Huber(Loss):
 
 
 class EpsilonInsensitive(Loss):
-    """max(0, |r| - epsilon)"""
+    """max(0, |r| - epsilon)
+
+    Examples
+    --------
+    >>> from apcg.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(epsilon=0.1).value([0.05, 1.1], [0, 0]).round(3)
+    array([0., 1.])
+    """
 
     name = "epsilon_insensitive"
     margin = False
@@ -293,7 +342,14 @@ class EpsilonInsensitive(Loss):
 
 
 class SquaredEpsilonInsensitive(EpsilonInsensitive):
-    """max(0, |r| - epsilon)^2"""
+    """max(0, |r| - epsilon)^2
+
+    Examples
+    --------
+    >>> from apcg.losses import SquaredEpsilonInsensitive
+    >>> SquaredEpsilonInsensitive(epsilon=0.1).value([0.05, 1.1], [0, 0]).round(3)
+    array([0., 1.])
+    """
 
     name = "squared_epsilon_insensitive"
     gamma = 0.5
@@ -305,7 +361,14 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
 
 
 class Pinball(Loss):
-    """q max(0, -r) + (1 - q) max(0, r): its best constant is the q-quantile of the labels."""
+    """q max(0, -r) + (1 - q) max(0, r): its best constant is the q-quantile of the labels.
+
+    Examples
+    --------
+    >>> from apcg.losses import Pinball
+    >>> Pinball(q=0.9).value([-1.0, 1.0], [0, 0]).round(3)
+    array([0.9, 0.1])
+    """
 
     name = "pinball"
     margin = False

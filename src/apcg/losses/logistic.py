@@ -13,7 +13,14 @@ from .interval import Loss, flat
 
 
 class Logistic(Loss):
-    """log(1 + exp(-m))"""
+    """log(1 + exp(-m))
+
+    Examples
+    --------
+    >>> from apcg.losses import Logistic
+    >>> Logistic().value([0.0, 2.0], [1, 1]).round(3)
+    array([0.693, 0.127])
+    """
 
     name = "logistic"
     kernel = "logistic"
@@ -41,6 +48,12 @@ class StronglyConvex(Loss):
 
     t is the margin or the residual. phi must be smooth. The result is 1/eta-strongly convex and
     (1/gamma + 1/eta)-smooth, so that Theorem 3 holds for the problem, slightly changed.
+
+    Examples
+    --------
+    >>> from apcg.losses import Logistic, StronglyConvex
+    >>> StronglyConvex(Logistic(), eta=100.0).value([2.0], [1]) - Logistic().value([2.0], [1])
+    array([0.02])
     """
 
     kernel = "perturbed"

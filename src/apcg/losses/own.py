@@ -37,6 +37,21 @@ class OwnLoss(ScalarLoss):
 
     Labels are real numbers; -1 and 1 with `margin = True`. With a y of K columns the loss of a
     sample is the sum over them. It is solved by method "afg". `losses.check` compares the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, losses, solve
+    >>> class HalfSquare(losses.OwnLoss):
+    ...     name, gamma = "half_square", 1.0
+    ...     def value(self, z, y):
+    ...         return (z - y) ** 2 / 2
+    ...     def derivative(self, z, y):
+    ...         return z - y
+    ...     def conjugate(self, u, y):
+    ...         return u**2 / 2 + u * y
+    >>> solve(ERM(np.eye(3), [1.0, 2.0, 3.0], HalfSquare(), alpha=0.1)).converged
+    True
     """
 
     margin: bool | None = False
@@ -72,6 +87,25 @@ class OutputsLoss(BaseLoss):
     (n, K) arrays z and u, with one number, K numbers and one number for each row. Labels are
     classes 0..K-1, unless `check_labels(y, n, K)` says otherwise: it gives (labels, K). It is
     solved by method "afg". `losses.check` compares the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import xlogy
+    >>> from apcg import ERM, losses, solve
+    >>> class Softmax(losses.OutputsLoss):
+    ...     name, gamma = "own_softmax", 1.0
+    ...     def value(self, z, y):
+    ...         return np.logaddexp.reduce(z, axis=1) - z[np.arange(len(y)), y]
+    ...     def derivative(self, z, y):
+    ...         p = np.exp(z - np.logaddexp.reduce(z, axis=1, keepdims=True))
+    ...         return p - np.eye(z.shape[1])[y]
+    ...     def conjugate(self, u, y):
+    ...         p = u + np.eye(u.shape[1])[y]
+    ...         inside = (p >= 0).all(axis=1) & (abs(p.sum(axis=1) - 1) < 1e-9)
+    ...         return np.where(inside, xlogy(p, np.maximum(p, 0)).sum(axis=1), np.inf)
+    >>> bool(losses.check(Softmax()))
+    True
     """
 
     domain: Any = "the slopes that conjugate(-x, y) is finite at"

@@ -12,7 +12,15 @@ from .base import COLUMNS, LOGISTIC, BaseLoss, ScalarLoss
 
 
 class Columns(BaseLoss):
-    """sum_k phi(z_k, y_k): a loss of one prediction for each of K outputs, labels (n, K)."""
+    """sum_k phi(z_k, y_k): a loss of one prediction for each of K outputs, labels (n, K).
+
+    Examples
+    --------
+    >>> from apcg.losses import Columns, Squared
+    >>> loss = Columns(Squared())
+    >>> loss.value([[1.0, 2.0]], [[0.0, 0.0]])
+    array([2.5])
+    """
 
     def __init__(self, loss: ScalarLoss) -> None:
         if not isinstance(loss, ScalarLoss):

@@ -38,6 +38,16 @@ def register(cls: L) -> L:
     """Make a class of losses known by its `name`: to `ERM`, to the estimators, to `names`.
 
     Also a decorator. The class must be makeable without arguments: the name alone gives no others.
+
+    Examples
+    --------
+    >>> from apcg import losses
+    >>> class Steep(losses.Huber):
+    ...     name = "steep_huber"
+    ...     def __init__(self):
+    ...         super().__init__(delta=5.0)
+    >>> losses.register(Steep).name in losses.names()
+    True
     """
     if not (isinstance(cls, type) and issubclass(cls, Loss | OwnLoss | OutputsLoss)):
         raise TypeError(
@@ -70,13 +80,26 @@ def names(margin: bool | None = None) -> tuple[str, ...]:
 
     Losses of margins are for two classes, losses of residuals for real labels. `names_of_classes`
     has those of many classes.
+
+    Examples
+    --------
+    >>> from apcg import losses
+    >>> losses.names(margin=True)
+    ('hinge', 'smoothed_hinge', 'squared_hinge', 'logistic')
     """
     known = _REGISTERED.items()
     return tuple(name for name, cls in known if margin is None or cls.margin == margin)
 
 
 def names_of_classes() -> tuple[str, ...]:
-    """The names of the losses over K classes, with labels 0..K-1."""
+    """The names of the losses over K classes, with labels 0..K-1.
+
+    Examples
+    --------
+    >>> from apcg import losses
+    >>> losses.names_of_classes()
+    ('multinomial', 'multiclass_hinge')
+    """
     return tuple(name for name, cls in _REGISTERED.items() if issubclass(cls, OutputsLoss))
 
 
@@ -117,7 +140,14 @@ ELSEWHERE = {
 
 
 def by_name(loss: Any) -> Any:
-    """The loss of that name with its default parameters, or the loss object itself."""
+    """The loss of that name with its default parameters, or the loss object itself.
+
+    Examples
+    --------
+    >>> from apcg import losses
+    >>> losses.by_name("logistic").name
+    'logistic'
+    """
     if isinstance(loss, Loss):
         _check_agreement(loss)
         return loss
@@ -136,11 +166,14 @@ def check(loss: Any, value: Callable[..., Any] | None = None, labels: Any = None
 
     Parameters
     ----------
-    loss : an object of `apcg.losses`, or of a subclass of your own.
-    value : phi as you would write it, a function of an array of margins m, or of residuals r; for a
+    loss : Loss
+        An object of `apcg.losses`, or of a subclass of your own.
+    value : callable, default=None
+        phi as you would write it, a function of an array of margins m, or of residuals r; for a
         loss of K predictions of z, (n, K), and the labels. The numbers of a loss always belong to
         some phi; this tells whether it is yours.
-    labels : of a loss of K predictions: some that it takes, if they are not classes.
+    labels : array, default=None
+        Of a loss of K predictions: some that it takes, if they are not classes.
 
     Returns
     -------

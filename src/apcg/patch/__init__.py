@@ -50,11 +50,13 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patched:
 
     Parameters
     ----------
-    names : a name, or several, of `apcg.linear_model.__all__`; None for all of them.
+    names : str, list of str or None
+        Names of `apcg.linear_model.__all__`; None for all of them.
 
     Returns
     -------
-    Patched, a context manager: `with patch_sklearn(): ...` undoes it at the end.
+    Patched
+        A context manager: `with patch_sklearn(): ...` undoes it at the end.
 
     Examples
     --------
@@ -73,7 +75,16 @@ def unpatch_sklearn(names: str | Iterable[str] | None = None) -> None:
 
     Parameters
     ----------
-    names : as in `patch_sklearn`.
+    names : str, list of str or None
+        As in `patch_sklearn`.
+
+    Examples
+    --------
+    >>> import apcg, sklearn.linear_model
+    >>> patched = apcg.patch_sklearn("Lasso")
+    >>> apcg.unpatch_sklearn()
+    >>> sklearn.linear_model.Lasso.__module__.startswith("sklearn")
+    True
     """
     swap({name: (ours, theirs) for name, (theirs, ours) in _pairs(names).items()})
 

@@ -5,11 +5,11 @@ elastic net, bounds), `groups` (norms of groups of features, or of the rows of W
 """
 
 from .check import check
+from .custom import Custom
 from .psi import (
     L1,
     L2,
     Box,
-    Custom,
     ElasticNet,
     GroupL2,
     GroupLasso,

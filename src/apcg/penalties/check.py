@@ -17,9 +17,12 @@ def check(psi: Penalty | OwnPenalty, size: int | None = None, i: int = 0) -> Che
 
     Parameters
     ----------
-    psi : an object of `apcg.penalties`, or one of your own.
-    size : the length of block i; None if blocks are coordinates, which are passed as numbers.
-    i : which psi_i to look at.
+    psi : Penalty
+        An object of `apcg.penalties`, or one of your own.
+    size : int, default=None
+        The length of block i; None if blocks are coordinates, which are passed as numbers.
+    i : int, default=0
+        Which psi_i to look at.
 
     Returns
     -------

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import validation as validate
-from .._base.compile import Function, ProxFunction, pointer
 from .._base.own import refuse_overrides
 from .._base.types import Block
 from .._base.validation import Index, Vector
@@ -54,7 +53,14 @@ class OwnPenalty(Protocol):
 
 
 class Penalty(ABC):
-    """A psi the kernels know. A subclass makes `terms` and says how strongly convex it is."""
+    """A psi the kernels know. A subclass makes `terms` and says how strongly convex it is.
+
+    Examples
+    --------
+    >>> from apcg import penalties
+    >>> isinstance(penalties.L1(0.1), penalties.Penalty), penalties.L2(0.1).strong_convexity
+    (True, 0.1)
+    """
 
     #: Whether psi_i takes a block as a whole, or each coordinate by itself.
     is_block = False
@@ -188,14 +194,30 @@ def _weight(value: ArrayLike, name: str) -> float | Vector:
 
 
 class Zero(_Interval):
-    """psi = 0."""
+    """psi = 0.
+
+    Examples
+    --------
+    >>> from apcg.penalties import Zero
+    >>> psi = Zero()
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (3.0, 0.25)
+    """
 
     def _parameters(self) -> Four:
         return 0.0, 0.0, -np.inf, np.inf
 
 
 class L1(_Interval):
-    """psi_i(x) = alpha_i |x|; alpha a number or a vector."""
+    """psi_i(x) = alpha_i |x|; alpha a number or a vector.
+
+    Examples
+    --------
+    >>> from apcg.penalties import L1
+    >>> psi = L1(0.5)
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (2.5, 0.0)
+    """
 
     def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
@@ -206,7 +228,15 @@ class L1(_Interval):
 
 
 class L2(_Interval):
-    """psi_i(x) = (alpha_i/2) x^2; alpha a number or a vector."""
+    """psi_i(x) = (alpha_i/2) x^2; alpha a number or a vector.
+
+    Examples
+    --------
+    >>> from apcg.penalties import L2
+    >>> psi = L2(1.0)
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (1.5, 0.125)
+    """
 
     def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
@@ -220,7 +250,15 @@ class L2(_Interval):
 
 
 class ElasticNet(_Interval):
-    """psi_i(x) = alpha (l1_ratio |x| + (1 - l1_ratio)/2 x^2)."""
+    """psi_i(x) = alpha (l1_ratio |x| + (1 - l1_ratio)/2 x^2).
+
+    Examples
+    --------
+    >>> from apcg.penalties import ElasticNet
+    >>> psi = ElasticNet(1.0, l1_ratio=0.5)
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (1.6666666666666667, 0.0)
+    """
 
     def __init__(self, alpha: ArrayLike, l1_ratio: float = 0.5) -> None:
         self.alpha = _weight(alpha, "alpha")
@@ -235,7 +273,15 @@ class ElasticNet(_Interval):
 
 
 class Box(_Interval):
-    """psi_i = the indicator of [lower_i, upper_i]; each a number or a vector, infinite allowed."""
+    """psi_i = the indicator of [lower_i, upper_i]; each a number or a vector, infinite allowed.
+
+    Examples
+    --------
+    >>> from apcg.penalties import Box
+    >>> psi = Box(0.0, 1.0)
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (1.0, 0.25)
+    """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         self.lower = _bound(lower, "lower")
@@ -273,7 +319,15 @@ def _bound(value: ArrayLike | None, name: str) -> float | Vector:
 
 
 class NonNegative(_Interval):
-    """psi = the indicator of x >= 0."""
+    """psi = the indicator of x >= 0.
+
+    Examples
+    --------
+    >>> from apcg.penalties import NonNegative
+    >>> psi = NonNegative()
+    >>> psi.prox(3.0, 1.0, 0), psi.prox(0.25, 1.0, 0)
+    (3.0, 0.25)
+    """
 
     def _parameters(self) -> Four:
         return 0.0, 0.0, 0.0, np.inf
@@ -291,7 +345,15 @@ class _Ball(_Parametric):
 
 
 class GroupL2(_Ball):
-    """psi_i(x) = alpha_i |x|_2 for a block x; alpha a number, or one for each block."""
+    """psi_i(x) = alpha_i |x|_2 for a block x; alpha a number, or one for each block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.penalties import GroupL2
+    >>> GroupL2(1.0).prox(np.array([3.0, 4.0]), 1.0, 0)
+    array([2.4, 3.2])
+    """
 
     def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = _weight(alpha, "alpha")
@@ -306,6 +368,16 @@ class GroupLasso:
 
     groups is a list of sizes of consecutive groups, or of arrays of features; each feature is in
     one of them. weights is a positive number, or one for each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg import ERM, penalties, solve
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> g = penalties.GroupLasso([2, 2])  # features 0, 1 and features 2, 3
+    >>> r = solve(ERM(X, X[:, 0], "squared", g, alpha=0.1))
+    >>> (r.w != 0).tolist()
+    [True, True, False, False]
     """
 
     def __init__(self, groups: Any, weights: ArrayLike = 1.0) -> None:
@@ -316,7 +388,15 @@ class GroupLasso:
 
 
 class L2Ball(_Ball):
-    """psi_i = the indicator of |x|_2 <= radius_i for a block x; radius a number or one a block."""
+    """psi_i = the indicator of |x|_2 <= radius_i for a block x; radius a number or one a block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apcg.penalties import L2Ball
+    >>> L2Ball(1.0).prox(np.array([3.0, 4.0]), 1.0, 0)
+    array([0.6, 0.8])
+    """
 
     def __init__(self, radius: ArrayLike) -> None:
         self.radius = _weight(radius, "radius")
@@ -324,62 +404,3 @@ class L2Ball(_Ball):
 
     def _parameters(self) -> Two:
         return 0.0, self.radius
-
-
-class Custom(Penalty):
-    """Your own psi_i(x) at compiled speed, from scalar functions.
-
-    value(x, a) and prox(v, step, a) are plain functions of numbers (compiled by numba) or
-    `scipy.LowLevelCallable`s `double (double, double *)` and `double (double, double, double *)`.
-    a is data[i], the coordinate's own number; without `data` it is 0. The prox is
-    argmin_x psi_i(x) + (x - v)^2/(2 step), and value is infinite outside the domain.
-    """
-
-    splits_exactly = False
-
-    def __init__(
-        self,
-        value: Function,
-        prox: ProxFunction,
-        data: ArrayLike | None = None,
-        strong_convexity: float = 0.0,
-    ) -> None:
-        self.data = None if data is None else validate.vector(data, None, "data").copy()
-        self._functions = value, prox
-        self._mu = validate.number(strong_convexity, "strong_convexity", low=0.0)
-        self._moved = 0.0
-        super().__init__()
-
-    def _make(self) -> Psi:
-        if not hasattr(self, "_compiled"):
-            own_value, own_prox = self._functions
-            self._compiled = pointer(own_value, 1, "value"), pointer(own_prox, 2, "prox")
-        (value, value_owner), (prox, prox_owner) = self._compiled
-        theta = np.zeros((1, 1)) if self.data is None else self.data[:, None]
-        return Psi(
-            "custom",
-            theta,
-            moved=self._moved,
-            addresses=(value, prox),
-            owner=(value_owner, prox_owner),
-        )
-
-    @property
-    def size(self) -> int | None:
-        return None if self.data is None else self.data.size
-
-    @property
-    def strong_convexity(self) -> float | Vector:
-        return self._mu
-
-    def without_strong_convexity(self) -> Penalty:
-        moved = object.__new__(Custom)
-        moved.__dict__.update(self.__dict__)  # with the machine code
-        moved._mu, moved._moved = 0.0, self._moved + self._mu
-        moved._terms = moved._make()
-        return moved
-
-    def __getstate__(self) -> dict[str, object]:
-        state = super().__getstate__()
-        state.pop("_compiled", None)  # addresses are good in this process only
-        return state

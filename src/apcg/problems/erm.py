@@ -63,40 +63,40 @@ class ERM:
 
     Parameters
     ----------
-    X : samples by features, dense or any SciPy sparse format, float32 or float64. Not copied if it
-        is CSR or C-ordered already, and never changed. Or data on disk, the path of a folder by
-        `apcg convert` or a `datasets.OnDisk`; y may be left out then.
-    y : labels: -1 and 1 for the hinge family and logistic, real numbers for the others.
-    loss : "hinge", "smoothed_hinge", "squared_hinge", "logistic", "squared", "huber",
+    X : array or sparse matrix of shape (n_samples, n_features), or path
+        Dense or any SciPy sparse format, float32 or float64; not copied if it is CSR or C-ordered.
+        Or data on disk: a folder by `apcg convert`, a `datasets.OnDisk`; y may be left out then.
+    y : array of shape (n_samples,) or (n_samples, K)
+        Labels: -1 and 1 for the hinge family and logistic, real numbers for the others.
+    loss : str or Loss, default="smoothed_hinge"
+        "hinge", "smoothed_hinge", "squared_hinge", "logistic", "squared", "huber",
         "epsilon_insensitive", a name you have registered, or an object of `apcg.losses`.
-    penalty : "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2;
-        or an object of `apcg.penalties`, which is then g; or a g of your own, for method "afg": an
-        object with value(w), prox(v, step), conjugate(v), and excess(v), or `strong_convexity` > 0
-        and conjugate_gradient(v) (see `apcg.penalties.base`).
-    alpha : the paper's lambda. 0 is no penalty, and so is penalty=None: see `box`. For the C of
-        scikit-learn's LinearSVC and LogisticRegression it is 1/(C n); for Lasso and ElasticNet it
-        is their alpha.
-    sample_weight : non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
-    l1_ratio : for "elasticnet".
-    positive : keep w >= 0. Or a pair (lower, upper) of bounds on w, each a number or one for each
-        feature: (0, inf) is True, a 0 on one side is a sign.
-    intercept : whether predictions are a_i' w + b, with an intercept b that no penalty is on. Dual
-        points then have sum_i y_i x_i = 0 (sum_i x_i = 0 for a loss of residuals).
+    penalty : str, Penalty or None, default="l2"
+        "l2", (1/2)|w|^2; "l1", |w|_1; "elasticnet", l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2; an
+        object of `apcg.penalties`, which is then g; or a g of your own, for method "afg", as
+        `apcg.penalties.base` describes it. None is no penalty.
+    alpha : float
+        The paper's lambda; 0 is no penalty: see `box`. 1/(C n) for the C of LinearSVC and
+        LogisticRegression, the alpha of Lasso and ElasticNet.
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
+    l1_ratio, positive : float, default=0.5, and bool or pair, default=False
+        The share of L1 in "elasticnet"; keep w >= 0, or within (lower, upper): numbers or arrays.
+    intercept : bool, default=False
+        Whether predictions are a_i' w + b, b without penalty; sum_i y_i x_i (or x_i) is then 0.
 
     Attributes
     ----------
-    n, d : samples of positive weight, features
-    n_samples : all rows of X, the length of x
-    L : the constants L_i of the coordinates that are solved for
-    R : max_i sqrt(s_i)|a_i|, the paper's R
-    K : the number of outputs
-    mu : alpha gamma n/(R^2 + alpha gamma n), the convexity parameter of Theorem 2
-    condition_number : R^2/(alpha gamma)
-    dual_form : whether g is strongly convex, so that the dual is solved
-    box : features without a penalty (alpha=0, or a weight of zero) are certified on a box, |w_j| <=
-        box_j: no point of it is better than the answer by more than the gap. It is wide: one
-        feature alone could predict 10,000 times the size of the labels (`reach` is that of all).
-    separable : whether g is a sum over features, which coordinate methods need
+    n, d, n_samples, K : int
+        Samples of positive weight, features, all rows of X (the length of x), outputs.
+    L, R, mu, condition_number : array and floats
+        The L_i of the coordinates that are solved for; max_i sqrt(s_i)|a_i|;
+        alpha gamma n/(R^2 + alpha gamma n), the mu of Theorem 2; R^2/(alpha gamma).
+    dual_form, separable : bool
+        Whether g is strongly convex, so that the dual is solved; whether g is a sum over features.
+    box : array
+        Features without a penalty are certified on a wide box, |w_j| <= box_j: no point of it is
+        better than the answer by more than the gap. `reach` is the size of its predictions.
 
     Examples
     --------

@@ -63,31 +63,46 @@ def minimize(
 
     Parameters
     ----------
-    f : a function of `apcg.functions`, or an object with `value(x)`, `partial_gradient(i, x)`
-        and `L`.
-    psi : a penalty of `apcg.penalties`, or an object with `value(x_i, i)` and `prox(v, step, i)`;
+    f : function
+        A function of `apcg.functions`, or an object with `value(x)`, `partial_gradient(i, x)` and
+        `L`.
+    psi : penalty, default=None
+        A penalty of `apcg.penalties`, or an object with `value(x_i, i)` and `prox(v, step, i)`;
         None is no penalty.
-    x0 : the start, in the domain of psi; None is zero.
-    mu : the convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if
-        that is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper).
-        0.0: Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is
-        too large loses the guarantee, and often converges all the same.
-    gamma0 : in [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
-    blocks : a list of sizes or of index arrays; None makes every coordinate a block.
-    method : "auto", APCG with a mu between 1 and the given one that follows the observed rate;
-        "apcg", with the given mu and gamma0; or "rpcg", the unaccelerated method of the paper's
+    x0 : array, default=None
+        The start, in the domain of psi; None is zero.
+    mu : float, default=None
+        The convexity parameter of f relative to |.|_L, in [0, 1]. None: what is known of f; if that
+        is nothing and psi is strongly convex, that is moved to f (section 2.2 of the paper). 0.0:
+        Algorithm 3, whose rate is 1/k^2; if it is slow, try a small positive mu. A mu that is too
+        large loses the guarantee, and often converges all the same.
+    gamma0 : float, default=None
+        In [mu, (n - mu)/(n - 1)]. None: mu if mu > 0, else the largest, which is APPROX.
+    blocks : list, default=None
+        A list of sizes or of index arrays; None makes every coordinate a block.
+    method : {"auto", "apcg", "rpcg"}, default="auto"
+        "auto", APCG with a mu between 1 and the given one that follows the observed rate; "apcg",
+        with the given mu and gamma0; or "rpcg", the unaccelerated method of the paper's
         introduction.
-    tol : stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the
-        prox step of length 1/L_i.
-    max_epochs : an epoch is one step for each sampled block, on average; for "auto", steps on
-        columns with as many nonzeros in all.
-    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
-    check_every : passes between checks; None chooses.
-    sampling : "permutation" (each block once a pass) or "uniform" (as in the paper's theorems);
-        in a pass of "auto" some may come more often than others.
-    callback : called with each check (x, fun, residual, epoch, seconds); a true value stops.
-    verbose : 1 shows a progress bar on a terminal, 2 leaves it there.
-    time_limit : in seconds.
+    tol : float
+        Stop when max_i L_i |x_i - T_i(x)| <= tol * max(1, max_i |grad_i f(x0)|), with T_i the prox
+        step of length 1/L_i.
+    max_epochs : int
+        An epoch is one step for each sampled block, on average; for "auto", steps on columns with
+        as many nonzeros in all.
+    random_state : int, Generator or None, default=None
+        A seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : int, default=None
+        Passes between checks; None chooses.
+    sampling : {"permutation", "uniform"}, default="permutation"
+        "permutation" (each block once a pass) or "uniform" (as in the paper's theorems); in a pass
+        of "auto" some may come more often than others.
+    callback : callable, default=None
+        Called with each check (x, fun, residual, epoch, seconds); a true value stops.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 leaves it there.
+    time_limit : float, default=None
+        In seconds.
 
     Returns
     -------

@@ -37,9 +37,12 @@ def path(
 
     Parameters
     ----------
-    problem : an `ERM`; its own alpha does not matter, and its data is not copied.
-    alphas : positive numbers, in any order.
-    method : of `solve`.
+    problem : ERM
+        An `ERM`; its own alpha does not matter, and its data is not copied.
+    alphas : array of floats
+        Positive numbers, in any order.
+    method : str or Method, default="auto"
+        Of `solve`.
 
     Returns
     -------

@@ -46,39 +46,52 @@ def solve(
 
     Parameters
     ----------
-    problem : an `ERM`.
-    method : "auto", a plan that chooses among the others by predicted time; "adaptive", APCG with a
-        mu that follows the observed rate, from SDCA down to the mu of the theorem; "apcg",
-        Algorithm 5 of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact
-        coordinate ascent of the dual; "afg", accelerated full gradient with line search on the
-        primal; "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth
-        losses); "working_set" and "group_set", models of P on sets of features or of groups (L1,
-        elastic net, groups; smooth losses); "interior_l1", interior points for L1, elastic net and
-        losses with kinks; "one_by_one", a y of columns, column by column (L1).
-        For comparison, for L2 and elastic net with a smooth loss: "sag", "svrg" and
-        "accelerated_sdca", the methods of the literature that the paper compares with. Or a method
-        of your own: an object as `apcg.methods.base` describes it.
-    tol : the relative duality gap to stop at.
-    max_epochs : passes over the data. AFG counts a pass for each trial of its line search, Newton's
-        method and interior points their matrices and factors (with thousands of samples and of
-        features that may be more than 1,000 passes); all finish what they are in. SVRG counts a
-        pass for each snapshot, accelerated SDCA half a pass for each gap of an inner problem. An L1
-        problem may get one more pass at the end, for exact zeros.
-    x0 : an earlier `Solution` to go on from, or a `points.Start`; or a dual feasible x for "apcg",
+    problem : ERM
+        An `ERM`.
+    method : str or Method, default="auto"
+        "auto", a plan that chooses among the others by predicted time; "adaptive", APCG with a mu
+        that follows the observed rate, from SDCA down to the mu of the theorem; "apcg", Algorithm 5
+        of the paper (its mu = 0 form for losses that are not smooth); "sdca", exact coordinate
+        ascent of the dual; "afg", accelerated full gradient with line search on the primal;
+        "newton", Newton's method with a d x d Cholesky factor on the primal ("l2", smooth losses);
+        "working_set" and "group_set", models of P on sets of features or of groups (L1, elastic
+        net, groups; smooth losses); "interior_l1", interior points for L1, elastic net and losses
+        with kinks; "one_by_one", a y of columns, column by column (L1). For comparison, for L2 and
+        elastic net with a smooth loss: "sag", "svrg" and "accelerated_sdca", the methods of the
+        literature that the paper compares with. Or a method of your own: an object as
+        `apcg.methods.base` describes it.
+    tol : float, default=1e-6
+        The relative duality gap to stop at.
+    max_epochs : int, default=1000
+        Passes over the data. AFG counts a pass for each trial of its line search, Newton's method
+        and interior points their matrices and factors (with thousands of samples and of features
+        that may be more than 1,000 passes); all finish what they are in. SVRG counts a pass for
+        each snapshot, accelerated SDCA half a pass for each gap of an inner problem. An L1 problem
+        may get one more pass at the end, for exact zeros.
+    x0 : Solution, Start or array, default=None
+        An earlier `Solution` to go on from, or a `points.Start`; or a dual feasible x for "apcg",
         "sdca" and "auto"; or for "afg", "newton", "sag", "svrg" and penalties that are solved in
         the primal ("l1"), a w. None is zero. Interior points do not use it.
-    random_state : a seed, a numpy Generator or None. The same seed gives the same result.
-    check_every : passes between checks of the gap; None chooses, for under 20 % of the work.
-        ("auto" looks at it in between too, to steer by.)
-    sampling : "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a
-        sweep of "auto" some coordinates may come more often than others.
-    callback : called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
-    verbose : 1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the
-        bar there.
-    time_limit : in seconds.
-    mu : for "apcg", the convexity parameter to use in the place of the problem's own.
-    n_jobs : threads for products with a large X and for its Gram matrices, BLAS included; -1 is one
-        for each core. A sweep over the samples has one thread. The same number gives the same bits.
+    random_state : int, Generator or None, default=None
+        A seed, a numpy Generator or None. The same seed gives the same result.
+    check_every : int, default=None
+        Passes between checks of the gap; None chooses, for under 20 % of the work. ("auto" looks at
+        it in between too, to steer by.)
+    sampling : {"permutation", "uniform"}, default="permutation"
+        "permutation" (each coordinate once a sweep) or "uniform" (as in the theorems); in a sweep
+        of "auto" some coordinates may come more often than others.
+    callback : callable, default=None
+        Called with each check (epoch, seconds, primal, dual, gap, x, w); a true value stops.
+    verbose : int, default=0
+        1 says what "auto" chose and why, and shows a progress bar on a terminal; 2 leaves the bar
+        there.
+    time_limit : float, default=None
+        In seconds.
+    mu : float, default=None
+        For "apcg", the convexity parameter to use in the place of the problem's own.
+    n_jobs : int, default=None
+        Threads for products with a large X and for its Gram matrices, BLAS included; -1 is one for
+        each core. A sweep over the samples has one thread. The same number gives the same bits.
         None is one thread of ours, and as many of BLAS as it is set to.
 
     Returns

@@ -40,20 +40,36 @@ class OnDisk:
 
     Parameters
     ----------
-    path : the folder.
-    memory_limit : bytes that this process may have resident while it works with the data, as a
-        number or as text ("300MB", "2GB"). If X fits, it is mapped into memory as a whole, and
-        every method can be used; else it is read part by part. None is half of what is free.
+    path : str or path
+        The folder.
+    memory_limit : int or str, default=None
+        Bytes that this process may have resident while it works with the data, as a number or as
+        text ("300MB", "2GB"). If X fits, it is mapped into memory as a whole, and every method can
+        be used; else it is read part by part. None is half of what is free.
 
     Attributes
     ----------
-    X : the samples, a `Matrix`
-    y : the labels, numbers or words; None if there are none
-    shape : samples, features
+    X : Matrix
+        The samples, a `Matrix`.
+    y : array or None
+        The labels, numbers or words; None if there are none.
+    shape : tuple of int
+        Samples, features.
     header : what the folder says of itself
 
     Checksums are compared when a part is read for the first time. A folder that is not whole, or is
     damaged, raises `FolderError`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from apcg import ERM, datasets, solve
+    >>> folder = Path(tempfile.mkdtemp()) / "digits.apcg"
+    >>> header = datasets.convert("digits", folder)
+    >>> data = datasets.OnDisk(folder)
+    >>> data.shape, solve(ERM(data, alpha=1e-2)).converged
+    ((1797, 64), True)
     """
 
     def __init__(
