@@ -51,7 +51,25 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """What X and y are made of: the same for training data, test data and predictions."""
+    r"""What X and y are made of: the same for training data, test data and predictions.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns of the file that are features, each with its words if it has words.
+    target : str or None
+        The column with the labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from apcg import datasets
+    >>> file = Path(tempfile.mkdtemp()) / "customers.csv"
+    >>> _ = file.write_text("age,town,bought\n30,Ulm,yes\n41,Bonn,no\n52,Ulm,yes\n")
+    >>> datasets.load(file, target="bought").table.features
+    ['age', 'town=Bonn', 'town=Ulm']
+    """
 
     columns: tuple[Column, ...]
     target: str | None = None
