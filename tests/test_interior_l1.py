@@ -212,7 +212,7 @@ def test_columns_are_left_out():
     run = InteriorL1Run(ERM(X, y, "hinge", "l1", 0.05), Target(1e-8))
     for _ in range(12):
         run._step()
-    assert run._ids.size < 100
+    assert run._set.ids.size < 100
 
 
 def test_none_is_left_out_while_the_gap_is_large():
@@ -221,9 +221,9 @@ def test_none_is_left_out_while_the_gap_is_large():
     run = InteriorL1Run(ERM(X, y, "hinge", "l1", 0.05), Target(1e-8), tuning)
     sizes = []
     for _ in range(12):
-        early = run._products > 0.1 * run._value(run.w, run._loss)
+        early = run._at.products > 0.1 * run._value(run.w, run._at.loss)
         run._step()
-        sizes.append((early, run._ids.size))
+        sizes.append((early, run._set.ids.size))
     assert {size for early, size in sizes if early} == {400}
     assert min(size for early, size in sizes if not early) < 400
 
@@ -237,7 +237,7 @@ def test_a_column_that_came_back_stays():
             run.seen(certify(p, run.point()))
         else:
             run._step()
-        assert np.isin(np.flatnonzero(run._back), run._ids).all()
+        assert np.isin(np.flatnonzero(run._back), run._set.ids).all()
     assert run._grown > 0
     assert run._back.any()
 
@@ -282,7 +282,7 @@ def test_sets_of_columns_have_the_answer_of_all(intercept):
     X, y = many()
     p = ERM(X, y, "hinge", "l1", 6e-3, intercept=intercept)
     run = InteriorL1Run(p, Target(1e-8))
-    assert run._ids.size == InteriorL1Tuning().first
+    assert run._set.ids.size == InteriorL1Tuning().first
     some, every = (
         solve(p, InteriorL1(InteriorL1Tuning(whole=whole)), tol=1e-8, max_epochs=10**6)
         for whole in (500, 10**6)

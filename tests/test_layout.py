@@ -418,4 +418,5 @@ def test_the_house_in_numbers(monkeypatch):
     assert not found["raw arrays of X past its door"]
     assert not found["SimpleNamespace"]
     assert not found["two parents in methods/"]
+    assert house.state()[0][0] <= 25, house.state()[0]
     assert house.calls("ERM")  # the counters see something

@@ -13,7 +13,7 @@ from apcg.methods.base import Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns import support_rows as by_rows
 from apcg.methods.sparse.columns.columns import ColumnsRun
-from apcg.methods.sparse.columns.support_rows import Faces, Factor, Support, Turn
+from apcg.methods.sparse.columns.support_rows import Faces, Preconditioner, Support, Turn
 
 RNG_SEED = 3
 
@@ -39,7 +39,7 @@ def factor_of(rows, bend, b, mean):
     """As `Faces` makes it; b and mean by the columns of X."""
     made, most = rows.gram(bend, 0.0)
     mean = mean[rows.ids] / (rows.largest * math.sqrt(most)) if mean.size else mean
-    return Factor(rows.ids, made, b[rows.ids] / (rows.largest**2 * most), mean)
+    return Preconditioner(rows.ids, made, b[rows.ids] / (rows.largest**2 * most), mean)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-25, 1e25])

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,10 @@ from ...data import views
 from ...losses import EpsilonInsensitive, Hinge, Pinball, SmoothedHinge, SquaredHinge
 from ...problems.erm import ERM
 from ...problems.objective import Objective
-from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Need, Needs, Target
 from ..linalg import factor
 from ..linalg.factor import Factor
+from .pieces import InteriorPoints, step_length
 
 PIECEWISE_LINEAR = Need(
     'loss "hinge" or "epsilon_insensitive"',
@@ -95,15 +96,20 @@ class Interior:
         return InteriorRun(problem, target, self.tuning)
 
 
-class InteriorRun(Run):
+class PieceSums(NamedTuple):
+    """Of all pieces: their products a sigma and (s - a) xi, their losses, and rows that weigh."""
+
+    products: float
+    loss: float
+    weighed: float
+
+
+class InteriorRun(InteriorPoints):
     """The method at work: a, sigma and xi have one row for each piece of the loss.
 
     `free` are the rows whose x_i are solved for, and `x` a dual point with the others; without
     any it is all rows of positive weight.
     """
-
-    #: whether no step leads anywhere any more, because rounding has won
-    stuck = False
 
     def __init__(
         self,
@@ -113,7 +119,8 @@ class InteriorRun(Run):
         free: Index | None = None,
         x: Vector | None = None,
     ) -> None:
-        self._tuning, self._problem, self._aim = tuning or InteriorTuning(), problem, target.tol
+        super().__init__(target.tol)
+        self._tuning, self._problem, self._steps = tuning or InteriorTuning(), problem, 0
         self._x = np.zeros(problem.n_samples) if x is None else x.copy()
         rows = Objective.of(problem)
         if free is not None and not _can_balance(problem, free, self._x):
@@ -129,7 +136,6 @@ class InteriorRun(Run):
         self._rows, self._ridge = rows, problem.n * rows.ridge
         self._least = problem.n * rows.least_curvature(self._tuning.least_curvature / problem.n)
         self._begin(*_pieces(problem, rows))
-        self._cost, self._counted, self._steps = 0.0, 0, 0
 
     def _begin(self, g: Table, h: Table) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
@@ -172,17 +178,6 @@ class InteriorRun(Run):
 
     # ---- the protocol ---------------------------------------------------------------------------
 
-    def advance(self, budget: Budget) -> Work:
-        """Steps until the gap is predicted to pass, or the budget is spent."""
-        first = self._cost
-        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
-            if self._passes() and not budget.fixed:
-                break
-            self._step()
-        passes = math.ceil(self._cost) - self._counted
-        self._counted += passes
-        return Work(passes)
-
     def point(self) -> Point:
         """w and x of all rows."""
         x, d = self._x.copy(), self._rows.d
@@ -194,11 +189,6 @@ class InteriorRun(Run):
             x[self._free] = own
         b = float(self._w[-1]) if self._problem.intercept else 0.0
         return Point(w=self._w[:d].copy(), x=x, b=b)
-
-    @property
-    def report(self) -> Report:
-        """Whether it is stuck."""
-        return Report(stuck=self.stuck)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: aim lower, if it should have and can."""
@@ -220,10 +210,10 @@ class InteriorRun(Run):
         return gap / value if value > 0 else math.inf
 
     def _value_and_gap(self) -> tuple[float, float]:
-        value = self._loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
+        value = self._sums.loss + 0.5 * float(np.dot(self._ridge, self._w * self._w))
         value += self._line[0] + float(np.dot(self._line[1], self._w))
         n = self._problem.n  # all here is times n
-        return value, self._products + n * self._rows.gap(self._short / n)
+        return value, self._sums.products + n * self._rows.gap(self._short / n)
 
     def _enough(self) -> bool:
         value, gap = self._value_and_gap()
@@ -235,7 +225,7 @@ class InteriorRun(Run):
     def _weigh(self) -> None:
         """What a step begins with: the rows' weights 1/theta, and sums."""
         found = kernel.weigh(self._at, self._tuning.skip, self._weight, self._pull)
-        self._products, self._loss, most, self._weighed = found
+        most, self._sums = found[2], PieceSums(found[0], found[1], found[3])
         self.stuck = self.stuck or not math.isfinite(most)
 
     def _computed_short(self) -> Vector:
@@ -251,12 +241,12 @@ class InteriorRun(Run):
         made = self._factor()
         dw = made.solve(rows.X.adjoint(self._pull) - self._short)
         fastest, linear, square, pair = self._predict(dw)
-        t, mu = _step_length(fastest, 1.0), self._products / count
-        after = max(self._products + t * (linear + t * square), 0.0) / count
+        t, mu = step_length(fastest, 1.0), self._sums.products / count
+        after = max(self._sums.products + t * (linear + t * square), 0.0) / count
         centre = mu * (after / mu) ** 3
         dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
         fastest, pull = self._correct(dw, centre)
-        t = _step_length(fastest, self._tuning.part)
+        t = step_length(fastest, self._tuning.part)
         self._cost += 2.0
         self._steps += 1
         if self._x.any() and self._steps >= self._tuning.most_steps:
@@ -292,7 +282,7 @@ class InteriorRun(Run):
         """Of lambda n diag(b) + X' diag(weight) X."""
         H = self._rows.X.gram(self._weight)
         H.ravel()[:: len(H) + 1] += self._least
-        share = self._rows.X.gram_madds * self._weighed / max(self._rows.n, 1)
+        share = self._rows.X.gram_madds * self._sums.weighed / max(self._rows.n, 1)
         madds = share + factor.madds(len(H))
         self._cost += madds / (2 * max(self._problem.samples.nnz, 1))
         return Factor(H)
@@ -314,11 +304,6 @@ def _can_balance(problem: ERM, free: Index, x: Vector) -> bool:
     low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     spare = INSIDE * (high - low)
     return bool(low + spare <= -float(others.sum()) <= high - spare)
-
-
-def _step_length(fastest: float, part: float) -> float:
-    """At most 1, and `part` of the way to where the first of all becomes zero."""
-    return 1.0 if fastest <= part else part / fastest
 
 
 def _pieces(problem: ERM, rows: Objective) -> tuple[Table, Table]:

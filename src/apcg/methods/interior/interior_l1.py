@@ -34,9 +34,9 @@ from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...problems.erm import ERM
-from ..base import ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import ONE_OUTPUT, Need, Needs, Target
 from .kkt import KKTTuning, Saddle, size
-from .pieces import Pieces
+from .pieces import InteriorPoints, Pieces, step_length
 
 #: Rows and columns of the largest matrix, 200 MB: a set that needs a larger one is not solved.
 LARGEST = 5000
@@ -102,20 +102,54 @@ class InteriorL1:
         return InteriorL1Run(problem, target, self.tuning)
 
 
-class InteriorL1Run(Run):
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The columns that are solved for: which, their numbers, and n alpha times a_j and b_j."""
+
+    ids: Index
+    X: Matrix
+    A: Vector
+    B: Vector
+
+    def some(self, stays: Index) -> Chosen:
+        """A part of them."""
+        return Chosen(self.ids[stays], self.X.pick(stays), self.A[stays], self.B[stays])
+
+
+@dataclass(frozen=True, eq=False)
+class Here:
+    """What a step begins with, computed from Y and S alone.
+
+    z, t      the predictions, and X'g a - B w
+    signed    the sum of g a over the pieces of each row, and of these over all rows
+    products  the sum of Y S
+    loss      of the predictions
+    free      whether w = 0 and this b lose nothing: x = 0 proves that no other w does better
+    """
+
+    z: Vector
+    t: Vector
+    signed: Vector
+    total: float
+    products: float
+    loss: float
+    free: bool
+
+
+class InteriorL1Run(InteriorPoints):
     """The method at work.
 
     Y, S   what is positive, and its factors: Y S = mu. Y has a, u - a and v one after the other
-    w, b   the point; z = X w + b, and t, are computed from it and from a
+    w, b   the point
     """
 
-    #: whether no step leads anywhere any more, because rounding has won
-    stuck = False
+    least_passes = 1
 
     def __init__(
         self, problem: ERM, target: Target, tuning: InteriorL1Tuning | None = None
     ) -> None:
-        self._problem, self._aim, self._tuning = problem, target.tol, tuning or InteriorL1Tuning()
+        super().__init__(target.tol)
+        self._problem, self._tuning = problem, tuning or InteriorL1Tuning()
         s = np.broadcast_to(problem.weights, problem.n_samples)
         self._kept = np.flatnonzero(s)
         X: Matrix = problem.samples
@@ -123,7 +157,6 @@ class InteriorL1Run(Run):
         y, s = problem.y[self._kept], np.asarray(s[self._kept], dtype=np.float64)
         self._pieces = Pieces.of(problem.loss, y, s)
         self._sign = np.array([[1.0], [-1.0]])[: 1 if problem.interval.lower[0] == 0 else 2]
-        self._cost, self._counted = 0.0, 0
         self._drops, self._grown = True, 0
         #: columns that came back, and are not left out again
         self._back = np.zeros(problem.d, dtype=bool)
@@ -148,15 +181,15 @@ class InteriorL1Run(Run):
     def _begin(self, ids: Index) -> None:
         """a in the middle, w = 0 or next to it, and the rest so that all products are about 1."""
         pieces, problem, g = self._pieces, self._problem, self._problem.interval
-        self._ids = ids
-        self._X = self._whole if ids.size == problem.d else self._whole.pick(ids)
+        X = self._whole if ids.size == problem.d else self._whole.pick(ids)
         scale = problem.n * problem.alpha
-        self._A, self._B = (scale * np.broadcast_to(part, problem.d)[ids] for part in (g.a, g.b))
+        A, B = (scale * np.broadcast_to(part, problem.d)[ids] for part in (g.a, g.b))
+        self._set = Chosen(ids, X, A, B)
         a, sigma, xi = pieces.start()
-        rho = np.broadcast_to(self._A, (len(self._sign), ids.size))
+        rho = np.broadcast_to(A, (len(self._sign), ids.size))
         v = float(np.mean(a * sigma)) / rho
         if len(v) == 1:  # w >= 0 is not 0 then, and must not be far away
-            v = v * min(1.0, size(pieces.h) / max(size(self._X.times(v[0])), 1e-300))
+            v = v * min(1.0, size(pieces.h) / max(size(X.times(v[0])), 1e-300))
         parts = [(a, sigma), (pieces.upper - a, xi), (v, rho)]
         if not pieces.bounded:
             del parts[1]
@@ -178,52 +211,36 @@ class InteriorL1Run(Run):
 
     def _arrive(self) -> None:
         """What a step begins with, computed from Y and S alone."""
-        pieces, X = self._pieces, self._X
-        a = self._split(self._Y)[0]
-        self._z = X.times(self.w) + self.b
+        pieces, own = self._pieces, self._set
+        a, z = self._split(self._Y)[0], own.X.times(self.w) + self.b
         signed = (pieces.g * a).sum(axis=0) + pieces.shift
-        self._t = X.adjoint(signed) - self._B * self.w
-        self._total = float(signed.sum())
-        self._signed = signed
-        self._products = float(np.dot(self._Y, self._S))
-        self._loss = pieces.total(self._z)
-        #: whether w = 0 and this b lose nothing: x = 0 proves that no other w does better
-        self._free = pieces.holds_zero and pieces.total(np.full(self._z.size, self.b)) == 0
-        self.stuck = self.stuck or not 0 < self._products < math.inf
+        t, products = own.X.adjoint(signed) - own.B * self.w, float(np.dot(self._Y, self._S))
+        free = pieces.holds_zero and pieces.total(np.full(z.size, self.b)) == 0
+        self._at = Here(z, t, signed, float(signed.sum()), products, pieces.total(z), free)
+        self.stuck = self.stuck or not 0 < products < math.inf
 
     # ---- the protocol ---------------------------------------------------------------------------
 
-    def advance(self, budget: Budget) -> Work:
-        """Steps until the gap is predicted to pass, or the budget is spent."""
-        first = self._cost
-        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
-            if self._passes() and not budget.fixed:
-                break
-            self._step()
-        passes = max(math.ceil(self._cost) - self._counted, 1)
-        self._counted += passes
-        return Work(passes)
-
     def _passes(self) -> bool:
         """Whether mu is small enough for the gap that is aimed at."""
-        if self._free:
+        if self._at.free:
             return True
-        wanted = max(self._aim, self._tuning.finest) * self._value(self.w, self._loss)
-        return self._products <= self._tuning.enough * wanted
+        wanted = max(self._aim, self._tuning.finest) * self._value(self.w, self._at.loss)
+        return self._at.products <= self._tuning.enough * wanted
 
     def point(self) -> Point:
         """w with exact zeros, and x of all rows, balanced and scaled to be feasible."""
         p = self._problem
         x = np.zeros(p.n_samples)
-        if self._free:
+        if self._at.free:
             return Point(w=np.zeros(p.d), x=x, b=self.b)
-        x[self._kept] = self._signed
+        x[self._kept] = self._at.signed
         x = p.loss.clip(p.signed(x), p.y, p.weights)
         if p.intercept:
             x = p.balanced(x)
         v = p.v_of(x)
         self._over = self._slopes(v) - 1
-        self._over[self._ids] = 0.0
+        self._over[self._set.ids] = 0.0
         for spare in (1e-14, 1e-12, 1e-10):  # for what rounding makes of its products with X
             self._cost += 0.5
             if (excess := p.g.excess(v)) <= 1:
@@ -231,30 +248,25 @@ class InteriorL1Run(Run):
             x = x / (excess * (1 + spare))
             v = p.v_of(x)
         w, zeros = np.zeros(p.d), self._with_zeros()
-        w[self._ids] = self.w if zeros is None else zeros
+        w[self._set.ids] = self.w if zeros is None else zeros
         return Point(w=w, x=x, b=self.b)
 
     def _with_zeros(self) -> Vector | None:
         """w, and 0 where v is small beside its rho; None if that brings P up to speak of."""
         v, rho = self._split(self._Y)[2], self._split(self._S)[2]
         most = float(np.abs(self.w).max(initial=0.0))
-        some = np.where((v * self._A > most * rho).any(axis=0), self.w, 0.0)
-        value = self._value(self.w, self._loss)
+        some = np.where((v * self._set.A > most * rho).any(axis=0), self.w, 0.0)
+        value = self._value(self.w, self._at.loss)
         room = self._tuning.enough * self._aim * abs(value)
         for w in (np.zeros_like(some), some):
-            z = self._X.times(w) + self.b
+            z = self._set.X.times(w) + self.b
             if self._value(w, self._pieces.total(z)) <= value + room:
                 return w
         return None
 
     def _value(self, w: Vector, loss: float) -> float:
         """n P(w)"""
-        return loss + float(np.dot(self._A, np.abs(w)) + 0.5 * np.dot(self._B, w * w))
-
-    @property
-    def report(self) -> Report:
-        """Whether it is stuck."""
-        return Report(stuck=self.stuck)
+        return loss + float(np.dot(self._set.A, np.abs(w)) + 0.5 * np.dot(self._set.B, w * w))
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end it: aim lower, or begin anew if a column left out matters."""
@@ -267,7 +279,7 @@ class InteriorL1Run(Run):
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """The point after some more steps: which weights are zero is known later than P."""
-        for _ in range(self._tuning.last_steps if converged and not self._free else 0):
+        for _ in range(self._tuning.last_steps if converged and not self._at.free else 0):
             if not self._goes_on():
                 return None
             if self._with_zeros() is not None:
@@ -276,7 +288,7 @@ class InteriorL1Run(Run):
 
     def _anew(self) -> bool:
         """Begin again with columns that were left out, if any was: some, and in the end all."""
-        ids, d, tuning = self._ids, self._problem.d, self._tuning
+        ids, d, tuning = self._set.ids, self._problem.d, self._tuning
         if ids.size == d:
             return False
         worst = np.argsort(-self._over)[: max(tuning.first, ids.size)]
@@ -298,21 +310,23 @@ class InteriorL1Run(Run):
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        Y, S, mu = self._Y, self._S, self._products / self._Y.size
+        Y, S, mu = self._Y, self._S, self._at.products / self._Y.size
         with np.errstate(all="ignore"):
-            system = self._system()
+            system, weights = self._system()
             zero = np.zeros(Y.size)
-            _, _, dY, dS = self._direction(system, zero)
-            t = _step_length(Y, dY, S, dS, 1.0)
-            after = max(float(np.dot(Y + t * dY, S + t * dS)), 0.0) / self._products
-            dw, db, dY, dS = self._direction(system, mu * after**3 - dY * dS)
-            t = _step_length(Y, dY, S, dS, self._tuning.part)
+            _, _, dY, dS = self._direction(system, weights, zero)
+            t = _length(Y, dY, S, dS, 1.0)
+            after = max(float(np.dot(Y + t * dY, S + t * dS)), 0.0) / self._at.products
+            dw, db, dY, dS = self._direction(system, weights, mu * after**3 - dY * dS)
+            t = _length(Y, dY, S, dS, self._tuning.part)
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
             self.stuck = not self._anew()
             return
         self._Y, self._S = Y + t * dY, S + t * dS
         self.b += t * db
-        if self._drops and self._products <= self._tuning.near * self._value(self.w, self._loss):
+        if self._drops and self._at.products <= self._tuning.near * self._value(
+            self.w, self._at.loss
+        ):
             self._drop()
         self.w = self._weights()
         self._arrive()
@@ -332,9 +346,9 @@ class InteriorL1Run(Run):
         v, rho = self._split(self._Y)[2], self._split(self._S)[2]
         small, far = self._tuning.drop
         most = float(v.max(initial=0.0))
-        moves = ((v > small * most) | (rho < far * self._A)).any(axis=0)
-        stays: Index = np.flatnonzero(moves | self._back[self._ids])
-        if self._tuning.fewer * self._ids.size < stays.size or stays.size == 0:
+        moves = ((v > small * most) | (rho < far * self._set.A)).any(axis=0)
+        stays: Index = np.flatnonzero(moves | self._back[self._set.ids])
+        if self._tuning.fewer * self._set.ids.size < stays.size or stays.size == 0:
             return  # a copy of the columns is not worth it
         self._Y, self._S = (
             np.concatenate(
@@ -342,40 +356,40 @@ class InteriorL1Run(Run):
             )
             for Y in (self._Y, self._S)
         )
-        self._X, self._ids = self._X.pick(stays), self._ids[stays]
-        self._A, self._B = self._A[stays], self._B[stays]
+        self._set = self._set.some(stays)
 
-    def _system(self) -> Saddle:
-        """The matrix of this step."""
+    def _system(self) -> tuple[Saddle, tuple[Table, Vector]]:
+        """The matrix of this step, theta, and by how much t moves w."""
         pieces, tuning = self._pieces, self._tuning
         a, room, v = self._split(self._Y)
         sigma, xi, rho = self._split(self._S)
-        self._theta = sigma / a + pieces.c
+        theta, soft = sigma / a + pieces.c, (v / rho).sum(axis=0)
         if room.size:
-            self._theta = self._theta + xi / room
-        self._soft = (v / rho).sum(axis=0)  # by how much t moves w
-        W, R = (1 / self._theta).sum(axis=0), self._B + 1 / self._soft
-        system = Saddle(self._X, R, W, tuning.saddle, intercept=self._problem.intercept)
+            theta = theta + xi / room
+        W, R = (1 / theta).sum(axis=0), self._set.B + 1 / soft
+        system = Saddle(self._set.X, R, W, tuning.saddle, intercept=self._problem.intercept)
         nnz = max(self._problem.samples.nnz, 1)
         self._cost += 6.0 + tuning.product * system.madds / (2 * nnz)
-        return system
+        return system, (theta, soft)
 
-    def _direction(self, system: Saddle, low: Vector) -> tuple[Vector, float, Vector, Vector]:
+    def _direction(
+        self, system: Saddle, weights: tuple[Table, Vector], low: Vector
+    ) -> tuple[Vector, float, Vector, Vector]:
         """dw, db, dY and dS with which Y S becomes `low`, to first order."""
-        pieces, sign, A = self._pieces, self._sign, self._A
+        pieces, sign, A = self._pieces, self._sign, self._set.A
         a, room, v = self._split(self._Y)
         rho = self._split(self._S)[2]
         low_a, low_room, low_v = self._split(low)
-        q = pieces.h - pieces.g * self._z - pieces.c * a + low_a / a
+        q = pieces.h - pieces.g * self._at.z - pieces.c * a + low_a / a
         if room.size:
             q = q - low_room / room
-        theta, t = self._theta, self._t
+        theta, soft, t = *weights, self._at.t
         f = (pieces.g * q / theta).sum(axis=0) / system.W
         pull = (sign * (low_v - v * (A - sign * t)) / rho).sum(axis=0)
-        dw, e, db = system.solve(pull / self._soft, f, -self._total)
-        dz = self._X.times(dw) + db
+        dw, e, db = system.solve(pull / soft, f, -self._at.total)
+        dz = self._set.X.times(dw) + db
         da = _moved(pieces.g, q, theta, -dz, e)
-        dt = self._X.adjoint(e) - self._B * dw
+        dt = self._set.X.adjoint(e) - self._set.B * dw
         dv = _moved(sign, low_v / v - (A - sign * t), rho / v, dt, dw)
         dY = np.concatenate([np.ravel(part) for part in (da, -da if room.size else low_room, dv)])
         return dw, db, dY, (low - self._S * dY) / self._Y - self._S
@@ -396,7 +410,6 @@ def _moved(g: Table, q: Table, theta: Table, by: Vector, total: Vector) -> Table
     return np.where(np.abs(q) < theta * size(total), quotient, shared)
 
 
-def _step_length(Y: Vector, dY: Vector, S: Vector, dS: Vector, part: float) -> float:
-    """At most 1, and `part` of the way to where the first of all becomes zero."""
-    fastest = max(float((-dY / Y).max()), float((-dS / S).max()))
-    return 1.0 if fastest <= part else part / fastest
+def _length(Y: Vector, dY: Vector, S: Vector, dS: Vector, part: float) -> float:
+    """Of a step of Y and S."""
+    return step_length(max(float((-dY / Y).max()), float((-dS / S).max())), part)

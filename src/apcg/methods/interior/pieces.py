@@ -7,18 +7,21 @@ a kink at 0. In terms of a, the dual function of row i is the sum over its piece
 
     h a - (c/2) a^2,   c = gamma/s
 
-and its row of X counts g a, plus `shift`.
+and its row of X counts g a, plus `shift`. `InteriorPoints` is what both methods on such pieces
+share.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
 from ...losses import Loss
+from ..base import Budget, Report, Run, Work
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +78,46 @@ class Pieces:
     def total(self, z: Vector) -> float:
         """sum_i s_i phi_i(z_i)"""
         return float(self.loss.arrays.total(z, self.y, self.loss.margin, self.s))
+
+
+class InteriorPoints(Run):
+    """Steps of Mehrotra's predictor and corrector until mu is small enough."""
+
+    #: whether no step leads anywhere any more, because rounding has won
+    stuck = False
+
+    def __init__(self, aim: float) -> None:
+        #: the relative gap that is aimed at; passes so far, and those that were reported
+        self._aim, self._cost, self._counted = aim, 0.0, 0
+
+    @abstractmethod
+    def _step(self) -> None:
+        """One step; `stuck` if it leads nowhere."""
+
+    @abstractmethod
+    def _passes(self) -> bool:
+        """Whether mu is small enough for the gap that is aimed at."""
+
+    def advance(self, budget: Budget) -> Work:
+        """Steps until the gap is predicted to pass, or the budget is spent."""
+        first = self._cost
+        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
+            if self._passes() and not budget.fixed:
+                break
+            self._step()
+        passes = max(math.ceil(self._cost) - self._counted, self.least_passes)
+        self._counted += passes
+        return Work(passes)
+
+    #: an `advance` that made no step counts as so many passes
+    least_passes = 0
+
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck."""
+        return Report(stuck=self.stuck)
+
+
+def step_length(fastest: float, part: float) -> float:
+    """At most 1, and `part` of the way to where the first of all becomes zero."""
+    return 1.0 if fastest <= part else part / fastest

@@ -86,7 +86,7 @@ class Support:
         return made, most
 
 
-class Factor:
+class Preconditioner:
     """A Cholesky factor of the correlations of some columns, in float32: a preconditioner.
 
     It serves any support among these columns: x = L^-T L^-1 u is 0 on the others once L^-1 u is
@@ -153,7 +153,7 @@ class Turn:
     def __init__(
         self,
         rows: Support,
-        factor: Factor | None,
+        factor: Preconditioner | None,
         names: Index,
         bend: Vector,
         every: tuple[int, int],
@@ -208,7 +208,7 @@ class Faces:
         self._samples, self._tuning, self._intercept = samples, tuning, intercept
         self._worth = tuning.factor_worth[not exact]
         self._rows: Support | None = None
-        self.factor: Factor | None = None
+        self.factor: Preconditioner | None = None
         self._size, self._factors = 0, 0
         self.begin()
         #: by how much, as a logarithm, an iteration without a factor brings it down, at best
@@ -249,7 +249,7 @@ class Faces:
         """With another alpha: the support is not known."""
         self._cut, self.ready, self.settled = math.inf, False, False
 
-    def _made(self, rows: Support, bend: Vector, b: Vector) -> Factor | None:
+    def _made(self, rows: Support, bend: Vector, b: Vector) -> Preconditioner | None:
         self._factors += 1
         mean, n, ids = np.empty(0), self._samples.shape[0], rows.ids
         gram, most = rows.gram(bend, self._tuning.factor_rows)
@@ -258,7 +258,7 @@ class Faces:
             self._samples.view(views.columns, np.float32).products(bends, out, ids)
             mean = out[ids] / (rows.largest * math.sqrt(float(bends.sum()) * most))
         b = (b[ids] if b.size > 1 else b) / (rows.largest**2 * most)
-        found = Factor(ids, gram, b, mean)
+        found = Preconditioner(ids, gram, b, mean)
         return found if found.made else None
 
     def _lengths(self, ids: Index) -> Index:
