@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,7 +144,7 @@ def restart(client):
 
 
 @pytest.mark.slow(but=1)
-@pytest.mark.parametrize("fault", [kill, retire, restart])
+@pytest.mark.parametrize("fault", [retire, kill, restart])
 def test_a_lost_worker_costs_a_rebuild(client, fault):
     two(client)
     X, y = text()
@@ -239,3 +242,11 @@ def test_warnings(client):
     with pytest.warns(UserWarning, match="smoothed_hinge"):
         r = solve(problem, tol=1e-2)
     assert r.converged
+
+
+@pytest.mark.slow
+def test_the_example_runs():
+    example = Path(__file__).parents[1] / "examples" / "dask_cluster.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True)
+    for words in ("2 workers", "converged", "of the optimum", "accuracy 0.8"):
+        assert words in done.stdout

@@ -1,11 +1,14 @@
 """Rows in shards: the answers and certificates of one machine, from sums over shards."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sharded import engine, solved
 
-from apcg import ERM, losses, solve
+from apcg import ERM, datasets, losses, solve
 from apcg.engines import NoWorkers
 from apcg.methods.distributed import driver as loop
 from apcg.methods.distributed.driver import Driver, Limits
@@ -187,9 +190,41 @@ def test_what_is_not_offered_has_a_cure(change, words):
 
 def test_few_vectors():
     """Text-like data: about as few sums of a vector as for rcv1, which docs/scale.md has."""
-    from apcg import datasets
-
     X, y = datasets.text_like(3000, 8000, 40, noise=0.3, random_state=0)
     _, run, _ = solved(sp.csr_matrix(X), y, 8, "logistic", alpha=1e-4)
     assert run.sums.vectors <= 20
     assert ERM(X, y, "logistic").d > loop._SIDE
+
+
+REAL = Path(os.environ.get("APCG_DATA_DIR", ".")) / "rcv1_subsets.binary.bz2"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL.exists(), reason="no rcv1 in APCG_DATA_DIR")
+@pytest.mark.parametrize(
+    ("loss", "alpha", "vectors"),
+    [("logistic", 1e-4, 15), ("logistic", 1e-6, 45), ("smoothed_hinge", 1e-5, 50)],
+)
+def test_vectors_on_rcv1(loss, alpha, vectors):
+    """The rows at random, and sorted by label."""
+    data = datasets.load("rcv1")
+    X, y = sp.csr_matrix(data.X, copy=True), np.where(data.y > 0, 1.0, -1.0)
+    for order, most in ((None, vectors), (np.argsort(y, kind="stable"), 1.5 * vectors)):
+        r, run, _ = solved(X, y, 8, loss, alpha=alpha, order=order)
+        assert r.converged
+        assert run.sums.vectors <= most
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL.exists(), reason="no a9a in APCG_DATA_DIR")
+@pytest.mark.parametrize("name", ["a9a", "covtype"])
+def test_gram_rounds(name):
+    data = datasets.load(name)
+    X = sp.csr_matrix(data.X, copy=True, dtype=np.float64)
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    X = sp.csr_matrix(sp.diags(1 / norms) @ X)
+    y = np.where(data.y == data.y.max(), 1.0, -1.0)
+    for loss in ("logistic", "smoothed_hinge"):
+        r, run, _ = solved(X, y, 8, loss, alpha=1e-6)
+        assert r.converged
+        assert run.sums.grams <= 12

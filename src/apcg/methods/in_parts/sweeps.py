@@ -2,7 +2,7 @@
 
 Each is a block of coordinates x_i. A sweep reads all parts once, in groups that are as large as the
 memory allows, and goes through the rows of a group in random order. With many small parts in a
-group this is as good as a shuffle of all rows (docs/scale.md has the passes), also if the rows are
+group this is as good as a shuffle of all rows, also if the rows are
 sorted by label. x, y and v = A x/(lambda n) stay in memory.
 """
 
