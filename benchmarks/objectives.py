@@ -105,7 +105,7 @@ def excess(name, parameters, exact, objective, X, y, s):
         long = {"max_iter": 2000}
     fine = {"tol": 1e-8} if "tol" in theirs().get_params() else {}
     known = trained(theirs, parameters | exact | long, X, y, s)
-    found = trained(ours, parameters | fine, X, y, s)
+    found = trained(ours, parameters | fine | long, X, y, s)
     if known is None or found is None:
         return None
     each = np.ones(X.shape[0]) if s is None else s
