@@ -1,7 +1,7 @@
 """Random problems and random files, small in number here. APCG_FUZZ=20 makes twenty times as many.
 
 Problems: every method that fits, P and D computed again in extended precision by their definition
-(benchmarks/fuzz_problems.py has them; nothing of the library is used for it). Files: LIBSVM text,
+(benchmarks/fuzz has them; nothing of the library is used for it). Files: LIBSVM text,
 .npz, models and the cache, cut, flipped and made of odd parts; each is read right, or refused with
 a DataError.
 """
@@ -27,9 +27,10 @@ from apcg.datasets import DataError, cache, libsvm
 from apcg.methods import registry
 from apcg.model import LinearModel
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from fuzz_many import random_outputs
-from fuzz_problems import Case, Own, Phi, random_penalty, stored
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz"))
+from k_outputs import random_outputs
+from kinds import KINDS
+from one_output import Case, Own, Phi, random_penalty, stored
 
 MORE = int(os.environ.get("APCG_FUZZ", "1"))
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
@@ -306,3 +307,16 @@ def test_the_strategies_make_every_kind():
     assert {str, penalties.L1, penalties.Box} <= kinds
     assert ERM(np.eye(2), [1, -1], losses.Hinge()).n == 2
     assert zipfile.is_zipfile(io.BytesIO(whole_npz()))
+
+
+# ---- every kind of benchmarks/fuzz --------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_run_of_each_kind_has_no_violation(kind, capsys):
+    fuzz = KINDS[kind]()
+    for seed in range(90_000, 90_000 + 12 * MORE):
+        fuzz.problem(seed)
+    assert not fuzz.kinds, capsys.readouterr().out
+    assert fuzz.solves > 0

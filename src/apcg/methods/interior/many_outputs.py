@@ -80,8 +80,8 @@ def _in_one_piece(loss: Any) -> bool:
     """Not |x| and x^2 at once in phi*."""
     if not isinstance(loss, Columns) or loss.kind == LOGISTIC:
         return True
-    _, epsilon, gamma, low, high = loss.loss.theta
-    return bool(epsilon == 0 or (gamma == 0 and low == -high))
+    _, epsilon, gamma, *_ = loss.loss.theta
+    return bool(epsilon == 0 or gamma == 0)
 
 
 def applies(problem: ERM, tuning: InteriorKTuning = TUNING) -> bool:

@@ -181,23 +181,26 @@ class PieceRows:
         self._entropy = problem.loss.kind == LOGISTIC
         theta: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 1.0) if self._entropy else loss.theta
         k, epsilon, self._gamma, low, high = theta
-        if epsilon > 0:  # x = x_1 - x_2, both positive
-            low = 0.0
         self._g = np.stack([y if loss.margin else np.ones_like(y)])
         self._h = np.full_like(self._g, k) if loss.margin else y[None] + k
-        if epsilon > 0:
+        lengths = np.array([high - low])
+        if epsilon > 0:  # x = x_1 - x_2, both positive
             self._g = np.concatenate([self._g, -self._g])
             self._h = np.concatenate([self._h, -self._h]) - epsilon
+            lengths, low = np.array([high, -low]), 0.0
+            some = lengths > 0
+            self._g, self._h, lengths = self._g[some], self._h[some], lengths[some]
         self._low, self._high = math.isfinite(low), math.isfinite(high)
         self._end = low * self.s if self._low else 0.0 * self.s
-        shape = self._g.shape
-        middle = 0.0 if not (self._low or self._high) else 1.0
+        shape, unit = self._g.shape, np.broadcast_to(self.s, self._g.shape)
+        self._a, self._r = np.zeros(shape), np.full(shape, np.inf)
         if self._low and self._high:
-            middle = 0.5 * (high - low)
-        self._a = np.broadcast_to(middle * self.s, shape).copy()
-        self._r = np.full(shape, np.inf)
-        if self._high:
-            self._r = np.broadcast_to((high - low - middle) * self.s, shape).copy()
+            self._a = 0.5 * lengths[:, None, None] * unit
+            self._r = self._a.copy()
+        elif self._low:
+            self._a = unit.copy()
+        elif self._high:
+            self._a, self._r = (high - 1.0) * unit, unit.copy()
         short = self._h - self._gamma * self._x / self.s
         self._sigma = (np.maximum(-short, 0.0) + 1.0) if self._slacks[0] else np.zeros(shape)
         self._xi = (np.maximum(short, 0.0) + 1.0) if self._slacks[1] else np.zeros(shape)

@@ -1,4 +1,4 @@
-"""Random ERM problems for `fuzz.py`, with P and D by their definition in extended precision."""
+"""Random ERM problems for the fuzzer, with P and D by their definition in extended precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random ERM problems with K outputs for `fuzz.py`, with P and D by their definition in extended
+"""Random ERM problems with K outputs for the fuzzer, with P and D by their definition in extended
 precision: losses over classes, sums over outputs, penalties on entries and on rows of W.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from fuzz_problems import (
+from one_output import (
     EPS,
     LONG,
     TINY,
