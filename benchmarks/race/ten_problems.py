@@ -70,7 +70,7 @@ FAMILIES = {
         "lasso_path",
         "enet",
     ),
-    "LIBLINEAR": ("liblinear",),
+    "LIBLINEAR": ("LIBLINEAR",),
     "celer": ("celer",),
     "cyanure": ("cyanure",),
     "skglm": ("skglm",),
@@ -210,6 +210,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--limit", type=float, default=10.0, help="CPU s of a search")
     parser.add_argument("--only", help="problems whose words have this")
+    parser.add_argument("--no-run", action="store_true", help="only what is in the file")
     a = parser.parse_args()
     measure.HOPELESS = PATIENCE
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "BLIS"):
@@ -219,7 +220,7 @@ def main() -> None:
     known = {record["key"]: record for record in map(json.loads, lines)}
     packages = tuple(p for p in PACKAGES if installed(p))
     for problem in PROBLEMS:
-        if problem.cell.key in known or (a.only and a.only not in problem.words):
+        if problem.cell.key in known or a.no_run or (a.only and a.only not in problem.words):
             continue
         try:
             with threadpool_limits(1):
