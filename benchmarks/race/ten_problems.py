@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
+import numpy as np
 from cells import Cell
 from contestants import OURS, PACKAGES, Contestant, Event, installed
 from measure import Limits, Try, _timed, _warm_up, in_a_child, race, suboptimality
@@ -149,7 +150,7 @@ def table(records: list[dict[str, Any]]) -> str:
     lines.append(
         f"\nCPU seconds to a relative error of {records[0]['target']}, one thread, {when}, "
         f"{machine()}, other work on the machine. apcg is the fastest in {won} of {len(ratios)}. "
-        f'"-": it has no such problem, or one fit takes more than {PATIENCE:g} times as long.'
+        f'"-": it has no such problem, or does not arrive in {PATIENCE:g} times the time.'
     )
     return "\n".join(lines)
 
@@ -174,21 +175,24 @@ def machine() -> str:
 def draw(records: list[dict[str, Any]], path: Path) -> None:
     """Error against seconds, a panel for each problem that is drawn."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     drawn = [r for r in records if r["curves"]]
     figure = Figure(figsize=(3.6 * len(drawn), 3.4), layout="constrained")
     lines = {}
     for ax, record in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn, strict=True):
         for name, points in record["curves"].items():
-            shown = sorted((s, max(e, 1e-10)) for s, e in points if e < 1)
-            if shown:
+            shown = np.array(sorted((s, max(e, 1e-10)) for s, e in points if e < 1))
+            if shown.size:
+                best = np.minimum.accumulate(shown[:, 1])  # by so many seconds
                 own = name == OURS
                 lines[name] = ax.loglog(
-                    *zip(*shown, strict=True), "o-", color=COLORS[name],
+                    shown[:, 0], best, "o-", color=COLORS[name],
                     ms=4 if own else 3, lw=2.4 if own else 1.2, zorder=3 if own else 2,
                 )[0]  # fmt: skip
         ax.set_title(f"{record['words']}\n{record['key'].split()[1]}", fontsize=10)
         ax.set_xlabel("CPU seconds")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid(visible=True, alpha=0.3)
     figure.axes[0].set_ylabel("(P(w) - P*)/P*")
     figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=6, frameon=False)
