@@ -142,8 +142,10 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def count(value: float | None) -> str:
-    """A number of passes for a table."""
-    return f"{value:,.0f}" if value is not None and math.isfinite(value) else "-"
+    """A number of passes for a table; of millions, only how many digits it has is news."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"
 
 
 def label(value: object) -> str:
