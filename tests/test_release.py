@@ -1,7 +1,7 @@
 """What a release says of itself: the same in every file."""
 
+import importlib
 import re
-import sys
 import tomllib
 from pathlib import Path
 
@@ -64,11 +64,21 @@ def test_publishing_stores_no_password():
     assert "secrets." not in said
 
 
-def test_what_is_installed_works():
+def test_what_is_installed_works(monkeypatch):
     """tools/smoke.py is what is run with every wheel."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import smoke
-    finally:
-        sys.path.pop(0)
-    smoke.main()
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    importlib.import_module("smoke").main()
+
+
+def test_the_readme_of_the_package_index_has_no_relative_links(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    absolute = importlib.import_module("readme").absolute
+    made = absolute(text("README.md"), PROJECT["urls"]["Repository"], "v9")
+    links = re.findall(r"\]\(([^)]+)\)", made)
+    assert len(links) > 5
+    assert [link for link in links if "://" not in link and link[0] != "#"] == []
+    given = "![a](b/c.png) [d](e.md#f) [g](https://h) [i](#j)"
+    assert absolute(given, "https://github.com/x/y", "v1") == (
+        "![a](https://raw.githubusercontent.com/x/y/v1/b/c.png) "
+        "[d](https://github.com/x/y/blob/v1/e.md#f) [g](https://h) [i](#j)"
+    )
