@@ -36,9 +36,8 @@ def test_the_documentation_builds_without_warnings(site):
         assert option in commands
     assert "UNSET" not in commands
     assert "N/A" not in commands
-    assert "<code>apcg compare text --html report.html\n" in re.sub(
-        r"</?span[^>]*>|<a [^>]*></a>", "", commands
-    )
+    lines = re.sub(r"<[^>]*>", "", commands).splitlines()
+    assert "apcg compare text --html report.html" in lines  # an example has a line of its own
     estimators = (site / "reference" / "estimators.html").read_text(encoding="utf-8")
     for name in ("APCGClassifier", "APCGRegressor", "APCGClassifierCV", "APCGRegressorCV"):
         assert f'id="apcg.{name}"' in estimators
@@ -57,7 +56,7 @@ def test_the_signature_on_the_page_is_that_of_the_object(site, name):
 #: The elements of the pages, and the attributes without a value that they have.
 TAGS = """
     html head meta title link script style body header nav main article section aside footer div
-    span p a h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tr th td pre code em strong del
+    span p a h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tr th td pre code em strong del b
     small sup sub br hr img button form input label details summary dialog blockquote svg path g
     circle rect math mi mn mo mrow msub msup msubsup mfrac mtext mspace semantics annotation figure
     figcaption
