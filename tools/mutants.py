@@ -18,6 +18,7 @@ from pathlib import Path
 import mutations_guards
 import mutations_new
 import mutations_rest
+import mutations_rooms
 import mutations_values
 import overlay
 from mutant import Mutant
@@ -27,6 +28,7 @@ MUTANTS = [
     *mutations_new.MUTANTS,
     *mutations_guards.MUTANTS,
     *mutations_rest.MUTANTS,
+    *mutations_rooms.MUTANTS,
 ]
 
 

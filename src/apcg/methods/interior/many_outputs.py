@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._base.validation import Matrix
-from ...certify.certificate import SLACK, certify
+from ...certify.certificate import SLACK, TRIALS, certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
 from ...losses.base import LOGISTIC
@@ -211,8 +211,12 @@ class InteriorKRun(Run):
         x = p.loss.clip(p.signed(x), p.y, p.weights)
         if p.intercept and p.imbalance(x) > 1:
             x = p.balanced(x)
-        over = p.g.excess(p.v_of(x))
-        return x / (over * (1 + SLACK)) if over > 1 else x
+        for trial in range(TRIALS):  # a sum of products that is rounded may be outside again
+            over = p.g.excess(p.v_of(x))
+            if not over > 1:
+                break
+            x = x / (over * (1 + SLACK * 4**trial))
+        return np.asarray(x)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """Blocks whose multipliers are inside the cone are zero."""

@@ -1,0 +1,55 @@
+"""Mutations of newer rooms: interior points for K outputs, bounds, ids, no penalty, disk."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+INTERIOR, BOUNDED, IDS = "test_interior_k.py", "test_bounded.py", "test_newton_ids.py"
+NONE, DISK = "test_no_penalty.py", "test_on_disk.py"
+RUN, ROWS, CONES = (f"methods/interior/{name}.py" for name in ("many_outputs", "rows_k", "cones"))
+SYSTEMS, READER = "methods/interior/systems_k.py", "data/mapped/reader.py"
+
+MUTANTS = [
+    Mutant(RUN, "x is not scaled into the bounds of g*",
+           "if not over > 1:\n                break", "break", INTERIOR,
+           only="gap_closes and hinge and l1"),
+    Mutant(RUN, "tiny numbers in the place of zeros", "w[self._on] *= self._cones.moving",
+           "w[self._on] *= 1 + 0 * self._cones.moving", INTERIOR, only="zeros"),
+    Mutant(RUN, "work is not counted", "self._cost += self._each", "self._cost += 0.0", INTERIOR,
+           only="counts_as_passes"),
+    Mutant(RUN, "steps to the boundary and beyond", "self._tuning.part))", "1.5))", INTERIOR,
+           only="gap_closes and hinge and l1"),
+    Mutant(ROWS, "slopes without the label", "np.asarray(self._p - self.s * self._e)",
+           "np.asarray(self._p)", INTERIOR, only="gap_closes and smoothed"),
+    Mutant(ROWS, "one piece of two", "lengths, low = np.array([high, -low]), 0.0",
+           "lengths, low = np.array([high, 0.0]), 0.0", INTERIOR, only="gap_closes and epsilon"),
+    Mutant(CONES, "t does not follow", "first = 2 * w[:, :1] * along",
+           "first = 0 * w[:, :1] * along", INTERIOR, only="gap_closes and group"),
+    Mutant(CONES, "a norm for a product", "made[:, :1] = _inner(x, y)",
+           "made[:, :1] = _inner(x, x)", INTERIOR, only="gap_closes and group"),
+    Mutant(SYSTEMS, "the last class has what the others have",
+           "-dq.sum(axis=1, keepdims=True)", "dq.sum(axis=1, keepdims=True)", INTERIOR,
+           only="by_rows and classes"),
+    Mutant(SYSTEMS, "what all classes get is forgotten",
+           "short[:d] -= self._sums[:, :free] * same[:, None]", "pass", INTERIOR,
+           only="gap_closes and smoothed"),
+    Mutant("methods/plan/run_k.py", "slow sweeps go on",
+           "return late or left * self._sweep > t.margin * self._cost", "return False", INTERIOR,
+           only="auto_leaves"),
+    Mutant("methods/newton/bounded.py", "w leaves its bounds",
+           "w = np.clip(at.w + t * way, self._lower, self._upper)", "w = at.w + t * way", BOUNDED,
+           only="nnls"),
+    Mutant("methods/newton/ids.py", "predictions in the order of ids",
+           "z[self._X.order] = found.z", "z[:] = found.z", IDS, only="other_losses"),
+    Mutant("methods/newton/ids.py", "weights in the order of ids",
+           "Point(w=found.w[self._place], b=found.b, z=z)", "Point(w=found.w, b=found.b, z=z)",
+           IDS, only="other_losses or long_double"),
+    Mutant("problems/no_penalty.py", "other labels keep the box",
+           "if not problem.reach:\n        return", "if True:\n        return", NONE,
+           only="other_labels"),
+    Mutant("problems/no_penalty.py", "an alpha without a penalty", "        if alpha > 0:\n",
+           "        if False:\n", NONE, only="alpha_of"),
+    Mutant(READER, "checksums of labels are not compared",
+           "if zlib.crc32(_raw(out)) != file.crc32:", "if False:", DISK),
+    Mutant(READER, "files that were cut", "if size != expected:", "if False:", DISK),
+]  # fmt: skip
