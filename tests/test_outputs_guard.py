@@ -13,6 +13,7 @@ from apcg.losses.classes import ClassLoss
 from apcg.losses.shift import imbalance
 from apcg.methods.base import Point, Start, Target, Work
 from apcg.methods.dual.method import begin
+from apcg.methods.newton import many_outputs as newton_k
 from apcg.methods.newton.many_outputs import BlockNewtonRun
 from apcg.penalties.groups import GroupNorms
 
@@ -144,6 +145,16 @@ def test_newton_goes_on_where_the_hessian_is_flat():
     best = solve(p, "afg", tol=1e-9, max_epochs=20_000).primal
     found = run.point()
     assert p.primal(found.w, found.b) == pytest.approx(best, rel=1e-6)
+
+
+def test_newton_without_a_factor_steps_by_products():
+    p = erm(losses.MulticlassHinge(0.5), alpha=1e-2)
+    small = dataclasses.replace(newton_k.TUNING, most=0)
+    run = BlockNewtonRun(p, np.zeros((D, K)), np.zeros(K), small)
+    before = p.primal(np.zeros((D, K)))
+    run.advance(_budget())
+    assert not run.stuck
+    assert p.primal(run.point().w) < before
 
 
 def _budget():

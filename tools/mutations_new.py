@@ -60,7 +60,7 @@ MUTANTS = [
            "if base is not None and base.K > 1:", "if False:", EVERYDAY, only="two_of_three"),
     # ---- Newton's method of K outputs ---------------------------------------------------------
     Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
-           GUARD, only="hessian_is_flat"),
+           GUARD, only="without_a_factor"),
     Mutant("methods/plan/run_k.py", "stuck is the end", "self._go_back(self._run)", "pass",
            GUARD, only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------
