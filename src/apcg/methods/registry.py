@@ -60,7 +60,7 @@ def find(method: str | Method, problem: ERM) -> Method:
         _check(method)
         return method
     known = _METHODS[choice(method, "method", names())]
-    return max(known, key=lambda m: met(m, problem))
+    return known[0] if len(known) == 1 else max(known, key=lambda m: met(m, problem))
 
 
 def fitting(problem: ERM) -> list[str]:
@@ -114,8 +114,10 @@ def adopted(method: Method, given: Any) -> Run:
     return OwnRun(given)
 
 
+#: The plan that `solve` takes if it is asked for no other method.
+AUTO = Auto()
 for _method in (
-    Auto(),
+    AUTO,
     Algorithm5(),
     DualAscent(),
     AFGMethod(),

@@ -7,7 +7,8 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,7 +51,6 @@ class Options:
     callback: Callable[[Check], object] | None = None
     verbose: int = 0
     time_limit: float | None = None
-    rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         self.tol = validate.number(self.tol, "tol", low=0.0, hint="1e-6 is usual")
@@ -66,7 +66,14 @@ class Options:
             self.time_limit = validate.number(
                 self.time_limit, "time_limit", low=0.0, open_low=True, hint=hint
             )
-        self.rng = validate.generator(self.random_state)
+        seed = self.random_state
+        if not (seed is None or (type(seed) is int and seed >= 0)):
+            assert self.rng is not None  # an error says what it must be
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Made when it is asked for: that takes longer than a small problem."""
+        return validate.generator(self.random_state)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from ..methods import registry
 from ..methods.base import Method, Run, Target, check_dual_start
 from ..problems.erm import ERM
 from .loop import Options, Outcome, run
+from .small import solve_small
 
 #: The largest |b| that a start may have, in units of the largest label or prediction above 1.
 LARGEST_B = 1e100
@@ -110,7 +111,8 @@ def solve(
     given = prepared(problem, method, tol, max_epochs, random_state, check_every, sampling,
                      callback, verbose, time_limit, mu=mu)  # fmt: skip
     with threads.using(n_jobs):
-        return solve_on(*given, x0)[0]
+        small = solve_small(problem, given[2]) if x0 is None and given[1] is registry.AUTO else None
+        return solve_on(*given, x0)[0] if small is None else small
 
 
 def prepared(

@@ -1,0 +1,114 @@
+"""Small dense problems, which `solve` does in one kernel call: the same answers, certified."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apcg import ERM, penalties, solve
+from apcg.methods.plan.plan import Auto
+from apcg.run import small
+from apcg.run.loop import Options
+
+LOSSES = ("squared", "huber", "logistic", "squared_hinge", "smoothed_hinge")
+
+
+def problem(seed=0, n=100, d=10, loss="logistic", penalty="l2", alpha=0.01, weighted=False, **more):
+    """Columns of different scales, both classes with weight."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-1, 2, d)
+    t = X[:, 0] / np.abs(X[:, 0]).max() + 0.3 * rng.standard_normal(n)
+    y = t if loss in ("squared", "huber") else np.where(t > np.median(t), 1.0, -1.0)
+    weights = 0.5 + rng.integers(0, 3, n) if weighted else None
+    return ERM(X, y, loss, penalty, alpha, sample_weight=weights, **more)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(LOSSES), st.floats(-6, 0), st.booleans(), st.booleans(),
+    st.sampled_from((1e-3, 1e-6, 1e-9, 1e-12)),
+)  # fmt: skip
+def test_l2_is_that_of_the_plan(seed, loss, power, weighted, intercept, tol):
+    """The same optimum as by the usual way; P, D and the gradient computed again."""
+    more = {"alpha": 10.0**power, "weighted": weighted, "intercept": intercept}
+    check(problem(seed, loss=loss, **more), tol)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(("l1", "elasticnet")), st.floats(-4, 0), st.booleans(),
+    st.booleans(), st.sampled_from((1e-3, 1e-6, 1e-9)),
+)  # fmt: skip
+def test_l1_is_that_of_the_plan(seed, penalty, power, weighted, intercept, tol):
+    more = {"alpha": 10.0**power, "weighted": weighted, "intercept": intercept}
+    check(problem(seed, loss="squared", penalty=penalty, **more), tol)
+
+
+def check(p, tol):
+    r, usual = solve(p, tol=tol, random_state=0), solve(p, Auto(), tol=tol, random_state=0)
+    b = r.intercept if p.intercept else 0.0
+    assert p.primal(r.w, b) == pytest.approx(r.primal, rel=1e-12)
+    assert p.dual(r.x) == pytest.approx(r.dual, rel=1e-11, abs=1e-14)
+    assert r.converged == usual.converged
+    assert r.primal - p.dual(r.x) <= tol * r.primal * (1 + 1e-9) + 1e-14
+    assert r.primal == pytest.approx(usual.primal, rel=2 * tol, abs=1e-14)
+    assert (r.method, len(r.trace)) == ("auto", 1)
+    assert r.trace.columns == usual.trace.columns
+    assert r.trace.notes
+    assert r.epochs >= 1
+
+
+def taken(p, **options):
+    return small.solve_small(p, Options(**options)) is not None
+
+
+def test_which_problems_are_solved_here():
+    assert taken(problem())
+    assert taken(problem(loss="squared", penalty="l1"))
+    assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
+    for other in (
+        problem(n=20_000),
+        problem(n=15),
+        problem(loss="hinge"),
+        problem(penalty="l1"),
+        problem(penalty=penalties.Box(0.0, 1.0)),
+        problem(positive=True),
+        problem(alpha=0.0),
+    ):
+        assert not taken(other)
+
+
+def test_who_watches_sees_the_usual_way():
+    p, seen = problem(), []
+    for options in ({"check_every": 1}, {"verbose": 1}, {"time_limit": 9.0}, {"max_epochs": 5}):
+        assert not taken(p, **options)
+    r = solve(p, callback=lambda check: seen.append(check.gap), random_state=0)
+    assert r.converged
+    assert len(seen) == len(r.trace)
+
+
+def test_what_a_factor_cannot_do_goes_the_usual_way():
+    """Columns that are alike to 1e-9 and next to no ridge."""
+    p = problem(loss="squared", alpha=1e-14)
+    X = np.hstack([p.samples.times(np.eye(10)[0])[:, None]] * 2)
+    X[:, 1] *= 1 + 1e-9 * np.random.default_rng(1).standard_normal(100)
+    p = ERM(X, p.y, "squared", "l2", 1e-14)
+    assert not taken(p)
+    assert solve(p, random_state=0).converged
+
+
+def test_a_constant_answer_is_not_worse_than_zero():
+    """lambda so large that w is next to nothing."""
+    for penalty in ("l2", "l1", "elasticnet"):
+        p = problem(loss="squared", penalty=penalty, alpha=1e6, intercept=True)
+        r = solve(p, random_state=0)
+        assert r.converged
+        zero = p.primal(np.zeros(10), p.best_intercept(np.zeros(100)))
+        assert r.primal <= zero * (1 + 1e-15)
+
+
+def test_seeds_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="random_state"):
+        solve(problem(), random_state=-1)
+    with pytest.raises(TypeError, match="random_state"):
+        solve(problem(), random_state="one")
