@@ -91,18 +91,20 @@ def certify_start(problem: ERM, at: Start) -> Certificate:
     return replace(found, b=at.b, z=z, primal=primal) if primal < found.primal else found
 
 
-def certify_given(problem: ERM, point: Point) -> Certificate:
+def certify_given(problem: ERM, point: Point, *, best_b: bool = False) -> Certificate:
     """The exact certificate of a pair whose v was computed from that very x, and nothing else.
 
-    So was its z from that very w, if it is given. It spares passes over the data to a method that
-    has to make these in any case.
+    So was its z from that very w, if it is given; with `best_b`, b is the best for it as it is. It
+    spares passes over the data to a method that has to make these in any case.
     """
     assert point.w is not None
     assert point.x is not None
     assert point.v is not None
     if problem.intercept and problem.imbalance(point.x) > 1:
         return certify(problem, point.bare())
-    z, b = _best_predictions(problem, point)
+    z, b = point.z, point.b
+    if z is None or not best_b:
+        z, b = _best_predictions(problem, point)
     found = _valued(problem, point.w, point.x, b, z, point.v, True)
     return found if found.dual > -math.inf else certify(problem, point.bare())
 

@@ -23,6 +23,7 @@ from ..data import threads
 from ..methods.base import SEPARABLE, SMOOTH_FORM
 from ..methods.reductions import together
 from ..problems.erm import ERM
+from ..run.small import is_small
 from ..run.solve import solve
 from .interrupted import solved, unsolved
 from .progress import UNWATCHED, CallbackSupportMixin, Task
@@ -221,7 +222,7 @@ def solve_all(
         return done or unsolved(problems[k], shared.starts[k], options, shared.passes)
 
     cold = all(start is None for start in starts)
-    if method == "auto" and plan.alike and cold and not task:
+    if method == "auto" and plan.alike and cold and not task and not is_small(problems[0]):
         # nobody watches each: the first steps may be for all problems at once
         try:
             if together.patience(problems) > 0:

@@ -19,6 +19,8 @@ from ..certify.certificate import certify_at_slopes, certify_given
 from ..certify.points import Certificate, Point, Report
 from ..certify.result import Solution, Status, answer
 from ..data import views
+from ..losses.per_output import Columns
+from ..methods.linalg.factor import Factor
 from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
@@ -30,60 +32,59 @@ NUMBERS, FEATURES, ROWS = 100_000, 60, 3
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
 TIGHT = 1e-10
-#: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken.
-STEPS, SWEEPS = 40, 500
+#: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
+#: passes that a user must leave for that.
+STEPS, SWEEPS, PASSES = 40, 500, 100
 #: Coordinates that move by this part of tol leave a gap of less than tol; smaller parts if not.
 SETTLED = 0.03, 1e-3
 
 
-def is_small(problem: ERM, options: Options) -> bool:
-    """Whether nobody watches, and the problem is of a size and kind that is solved here."""
-    p, o = problem, options
+def is_small(problem: ERM) -> bool:
+    """Whether the problem is of a size and kind that is solved here."""
+    p, loss = problem, problem.loss
     n, d = p.samples.shape
-    if n * d > NUMBERS or d > FEATURES or n < ROWS * d or p.K > 1:
+    if n * d * p.K > NUMBERS or d > FEATURES or n < ROWS * d or p.samples.sparse:
         return False
-    unwatched = o.callback is None and o.check_every is None and not o.verbose
-    if not unwatched or o.time_limit is not None or o.max_epochs < 100:
+    if not (p.samples.in_memory and isinstance(p.g, Interval) and p.g.is_unbounded):
         return False
-    return not p.samples.sparse and p.samples.in_memory and isinstance(p.g, Interval)
+    if not loss.compiled or p.samples.view(views.whole).dtype != np.float64:
+        return False
+    if p.K > 1:
+        squares = isinstance(loss, Columns) and loss.loss.name == "squared"
+        return bool(squares and p.g.is_quadratic and p.dual_form)
+    if p.g.is_quadratic:
+        return bool(p.dual_form and loss.gamma > 0 and loss.kernel in ("logistic", "interval"))
+    return bool(loss.name == "squared" and p.g.a.any() and p.box is None)
 
 
 def solve_small(problem: ERM, options: Options) -> Solution | None:
-    """The answer; None if the usual way has to be taken."""
-    begun = time.perf_counter()
-    if not is_small(problem, options):
+    """The answer; None if the usual way has to be taken: also if somebody watches."""
+    begun, o = time.perf_counter(), options
+    watched = o.callback is not None or o.check_every is not None or o.verbose
+    if watched or o.time_limit is not None or o.max_epochs < PASSES or not is_small(problem):
         return None
-    X, g = problem.samples.view(views.whole), problem.interval
-    if X.dtype != np.float64 or not g.is_unbounded:
-        return None
+    X, quadratic = problem.samples.view(views.whole), problem.g.is_quadratic
+    way = _ridge_of_columns if problem.K > 1 else _newton if quadratic else _lasso
     with np.errstate(all="ignore"):
-        if g.is_quadratic:
-            made = _newton(problem, X, options.tol)
-        else:
-            made = _lasso(problem, X, options.tol)
+        made = way(problem, X, options.tol)
     if made is None:
         return None
     found, passes, note = made
-    w = found.w
-    beats_zero = problem.strong_convexity * float(np.dot(w, w)) >= 8 * found.gap
-    if not (found.relative <= options.tol and (beats_zero or not g.is_quadratic)):
+    beats_zero = problem.strong_convexity * float(np.vdot(found.w, found.w)) >= 8 * found.gap
+    if not (found.relative <= options.tol and (beats_zero or not quadratic)):
         return None
     status = Status.of("converged", passes, found.relative, options.tol)
-    name = note.split(":")[0]
-    said = Report("primal", at_work=name, notes=[note])
+    said = Report("primal", at_work=note.split(":")[0], notes=[note])
     return answer(found, status, said, "auto", passes, time.perf_counter() - begun)
 
 
 def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
     p, loss = problem, problem.loss
     n, d = X.shape
-    name: str = loss.kernel if loss.compiled else ""
-    if name not in ("logistic", "interval") or loss.gamma == 0 or not p.dual_form:
-        return None
     ridge = np.full(d, p.alpha) * p.g.b
     w, x = np.zeros(d + p.intercept), np.empty(n)
     steps, primal, gap = kernel.newton(
-        name, np.array(loss.theta), X, p.intercept, p.y, loss.margin, p.weights, 1 / p.n,
+        loss.kernel, np.array(loss.theta), X, p.intercept, p.y, loss.margin, p.weights, 1 / p.n,
         ridge, tol, WEAK, int(tol < TIGHT), STEPS, w, x,
     )  # fmt: skip
     if not steps:
@@ -94,11 +95,43 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     return found, passes, f"newton: {n:,} samples for {d:,} features"
 
 
+def _ridge_of_columns(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+    """One factor for all columns of y, and steps with it: the first finds W, the others digits."""
+    p, (n, d), gamma = problem, X.shape, problem.loss.gamma
+    s = np.broadcast_to(p.weights, n)[:, None] / (p.n * gamma)
+    total, mean = s.sum(), np.zeros(d)
+    if p.intercept:
+        mean = (s[:, 0] @ X) / total
+    centred, ridge = X - mean, p.alpha * np.broadcast_to(p.g.b, (d, 1))
+    H = centred.T @ (s * centred)
+    H.ravel()[:: d + 1] += ridge[:, 0]
+    factor = Factor(H)
+    if factor.weakest < WEAK:
+        return None
+    W, b = np.zeros((d, p.K)), np.zeros(p.K)
+    for steps in range(1, 5):
+        left = p.y - X @ W
+        if p.intercept:
+            b = (s[:, 0] @ left) / total
+        G = X.T @ (s * (left - b)) - ridge * W
+        if steps > 2 and 0.5 * float(np.sum(G * G / ridge)) <= 1e-3 * tol * float(
+            np.sum(s * left**2)
+        ):
+            break
+        W += np.column_stack([factor.solve(np.ascontiguousarray(G[:, k])) for k in range(p.K)])
+    z = X @ W + b
+    x = (p.weights[:, None] / gamma) * (p.y - z)
+    if p.intercept:
+        x -= (p.n / total) * s * x.sum(axis=0) / p.n
+    v = (X.T @ x) / (p.alpha * p.n)
+    found = certify_given(p, Point(W, x, b if p.intercept else 0.0, z, v), best_b=True)
+    note = f"newton: {n:,} samples for {d * p.K:,} numbers of W"
+    return found, math.ceil(steps * 1.5 + 0.25 * d), note
+
+
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
     p, loss, g = problem, problem.loss, problem.interval
     n, d = X.shape
-    if loss.name != "squared" or not loss.compiled or not g.a.any() or p.box is not None:
-        return None
     soft, ridge = np.full(d, p.alpha) * g.a, np.full(d, p.alpha) * g.b
     w, sweeps = np.zeros(d + p.intercept), 0
     for settled in SETTLED:
@@ -110,7 +143,7 @@ def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] 
             return None
         sweeps += more
         b, own = float(w[d]) if p.intercept else 0.0, w[:d].copy()
-        found = certify_given(p, _with_dual(p, X, own, b))
+        found = certify_given(p, _with_dual(p, X, own, b), best_b=True)
         if found.relative <= tol:
             passes = math.ceil(2 + 0.25 * d + sweeps * d / n)
             return found, passes, "working_set: the penalty makes weights zero, and few features"
