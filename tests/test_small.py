@@ -67,7 +67,7 @@ def test_which_problems_are_solved_here():
     assert taken(problem(loss="squared", penalty="l1"))
     assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
     for other in (
-        problem(n=20_000),
+        problem(n=2_000),
         problem(n=15),
         problem(loss="hinge"),
         problem(penalty="l1"),

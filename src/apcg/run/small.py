@@ -25,9 +25,9 @@ from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
 
-#: Numbers of X at most, features at most, and rows for each feature at least: the plan takes the
-#: same methods there, and nothing else is faster by more than its own overhead.
-NUMBERS, FEATURES, ROWS = 100_000, 60, 3
+#: Features at most, rows for each feature at least, and rows in all below this: the plan takes the
+#: same methods there, and a sample of the rows does not pay.
+FEATURES, ROWS, MANY = 60, 3, 2000
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `NewtonTuning.weak`).
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
@@ -43,7 +43,7 @@ def is_small(problem: ERM) -> bool:
     """Whether the problem is of a size and kind that is solved here."""
     p, loss = problem, problem.loss
     n, d = p.samples.shape
-    if n * d * p.K > NUMBERS or d > FEATURES or n < ROWS * d or p.samples.sparse:
+    if d > FEATURES or n < ROWS * d or n >= MANY or p.samples.sparse:
         return False
     if not (p.samples.in_memory and isinstance(p.g, Interval) and p.g.is_unbounded):
         return False
