@@ -1,5 +1,7 @@
 """Dual sweeps of one output: steps against SDCA and APCG, the estimate, the point, the visits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from apcg._kernels.dual import one_output as kernel
 from apcg._kernels.dual import one_output_momentum as accelerated
 from apcg.certify.points import Start
 from apcg.methods.base import Budget
+from apcg.methods.dual.method import DualSweeps
 from apcg.methods.dual.momentum import Momentum
 from apcg.methods.dual.setup_one import SetupOne
 from apcg.methods.dual.sweeps_one import MomentumOne, PlainOne
@@ -278,3 +281,16 @@ def test_rows_that_move_more_have_more_visits():
     assert np.array_equal(exponents, expected)
     assert expected[7] > expected[9] > 0
     assert np.array_equal(counts, np.bincount(expected, minlength=5))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+def test_what_is_fetched_changes_no_bit(loss):
+    """With so many features the entries of w of the next row are asked for in time."""
+    rng = np.random.default_rng(0)
+    X = sp.random(200, 300, 0.05, format="csr", random_state=0)
+    p = ERM(X, np.sign(rng.standard_normal(200)), loss, alpha=1e-3)
+    found = []
+    for far in (1, 10**9):
+        method = DualSweeps(tuning=replace(ONE, far=far))
+        found.append(solve(p, method, tol=1e-6, random_state=0))
+    assert np.array_equal(found[0].w, found[1].w)

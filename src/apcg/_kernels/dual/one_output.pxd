@@ -20,6 +20,7 @@ cdef class Rows:
     cdef const double[::1] theta, labels, weights, L
     cdef bint logistic, margin
     cdef Py_ssize_t features, ahead
+    cdef bint far
     cdef double scale, border, series, enough, easy
 
 
@@ -105,6 +106,14 @@ cdef inline void fetch_row(const value_t *data, const index_t *columns, Py_ssize
     while at < past:
         prefetch(at)
         at += 64
+
+
+cdef inline void fetch_entries(const index_t *columns, Py_ssize_t start, Py_ssize_t end,
+                               const double *w) noexcept nogil:
+    """Ask for the entries of w that a row has."""
+    cdef Py_ssize_t k
+    for k in range(start, end):
+        prefetch(w + columns[k])
 
 
 cdef inline void fetch_dense(const value_t *row, Py_ssize_t size) noexcept nogil:

@@ -23,6 +23,7 @@ class Rows:
         enough: float = ...,
         easy: float = ...,
         ahead: int = ...,
+        far: bool = ...,
     ) -> None: ...
 
 class Tally:

@@ -45,17 +45,20 @@ cdef class Rows:
     series, enough, easy   logistic: steps below `series` need no exp; Newton ends at a step of
                            `enough`; a row with q_i < easy takes one step
     ahead    the row that is so many steps away is fetched into the cache
+    far      w does not fit there: its entries of the next row are fetched too
     """
 
     def __init__(self, const double[::1] theta, const double[::1] labels,
                  const double[::1] weights, const double[::1] L, Py_ssize_t features, *,
                  bint logistic, bint margin, double scale, double border=0.0,
-                 double series=2e-3, double enough=1e-2, double easy=0.5, Py_ssize_t ahead=1):
+                 double series=2e-3, double enough=1e-2, double easy=0.5, Py_ssize_t ahead=1,
+                 bint far=False):
         self.theta, self.labels, self.weights, self.L = theta, labels, weights, L
         self.features, self.logistic, self.margin = features, logistic, margin
         self.scale, self.border = scale, border
         self.series, self.enough, self.easy = series, enough, easy
         self.ahead = ahead
+        self.far = far
 
 
 cdef class Tally:
@@ -170,6 +173,7 @@ cdef void plain_rows(
     cdef double greatest = tally.greatest
     cdef long long count = 0
     cdef Py_ssize_t ahead = rows.ahead
+    cdef bint far = rows.far
     for block in range(blocks):
         for k in range(begin[block], end[block]):
             i = keep[k]
@@ -182,6 +186,8 @@ cdef void plain_rows(
                     keep[begin[block + 1]] if block + 1 < blocks else i)
                 if j >= 0 and starts[j] != ends[i]:
                     fetch_row(data, columns, starts[j], ends[j])
+                if far and k + 1 < end[block] and keep[k + 1] >= 0:
+                    fetch_entries(columns, starts[keep[k + 1]], ends[keep[k + 1]], w)
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size

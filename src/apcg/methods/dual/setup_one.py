@@ -71,6 +71,7 @@ class SetupOne:
             enough=t.enough,
             easy=t.easy,
             ahead=t.ahead if self.tall else 1,
+            far=p.samples.sparse and p.d >= t.far,
         )
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
         #: what a sweep goes by and what it finds
