@@ -95,7 +95,7 @@ LOOK = """
     const edge = document.documentElement.clientWidth + 1;
     const wide = [...document.querySelectorAll("article :is(pre, table, p, img)")]
         .filter((e) => e.offsetParent && e.getBoundingClientRect().right > edge);
-    const cut = [...document.querySelectorAll("article pre > code")]
+    const cut = [...document.querySelectorAll("article :is(pre > code, .katex-display)")]
         .filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1);
     const pictures = [...document.images].filter((i) => i.complete && !i.naturalWidth);
     return [formulas.length, formulas.filter((f) => !f.querySelector(".katex")).length,
