@@ -150,8 +150,8 @@ def table(records: list[dict[str, Any]]) -> str:
     lines.append(
         f"\nCPU seconds to a relative error of {records[0]['target']}, one thread, {when}, "
         f"{machine()}, other work on the machine. apcg is the fastest in {won} of {len(ratios)}. "
-        f'"-": it has no such problem, or was not seen to arrive (a fit may take {PATIENCE:g} times the '
-        "best time, the search for its tolerance some seconds)."
+        '"-": it has no such problem, or was not seen to arrive (a fit may take '
+        f"{PATIENCE:g} times the best time, the search for its tolerance some seconds)."
     )
     return "\n".join(lines)
 
