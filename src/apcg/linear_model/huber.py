@@ -37,10 +37,11 @@ from .answers import Answers, Certified, Gap, generator, iterations
 
 #: What tol means, whose default is 1e-5 here; and the part of it for inner problems.
 GAP, INNER = Gap(usual=1e-10, least=1e-12), 1e-3
-#: Values of sigma to try.
-ROUNDS = 60
-#: A scale below this part of the largest |y| is an exact fit: nothing is left to scale.
-EXACT = 1e-9
+#: Values of sigma to try; passes that an iteration of scikit-learn is worth, up to so many.
+ROUNDS, STEP, ENOUGH = 60, 20, 1000
+#: A scale below this part of the largest |y| is an exact fit: nothing is left to scale. So is one
+#: below the second part where the gap does not close.
+EXACT, NEARLY = 1e-9, 1e-3
 
 
 class HuberRegressor(Certified, theirs.HuberRegressor):
@@ -49,7 +50,8 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
     The scale is found with the coefficients, as in scikit-learn; for a Huber loss with a given
     delta take `apcg.APCGRegressor`. Without a penalty (alpha=0), and where the data are fitted
     exactly, scikit-learn's own solver is called, and there is no certificate. `max_iter` is the
-    number of passes over the data for each value of the scale that is tried.
+    number of passes over the data for each value of the scale that is tried; up to 50, where a step
+    of Newton's method takes more than one, it is 20 times as many.
 
     Parameters and attributes are those of `sklearn.linear_model.HuberRegressor`, with these more.
 
@@ -120,7 +122,7 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
         delta, alpha = model.epsilon * sigma, model.alpha * sigma / S
         inner = problem.altered(loss=losses.Huber(delta), alpha=alpha)
         start = None if last is None else start_at(inner, *last)
-        r = solve(inner, "auto", INNER * tol, model.max_iter, start, generator(None))
+        r = solve(inner, "auto", INNER * tol, passes, start, generator(None))
         spent += r.epochs
         off = np.abs(inner.samples.times(r.w) + r.intercept - y)
         best = _best_scale(off, s, model.epsilon)
@@ -133,6 +135,8 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
         last = r.w, r.intercept - offset
     code = r.status.code if not r.status.converged else "max_epochs"
     code = "converged" if r.gap <= tol * abs(r.primal) else code
+    if code != "converged" and best <= NEARLY * np.abs(y).max():
+        return None
     r.status = Status.of(code, spent, r.gap / abs(r.primal), tol)
     return Found(inner, r, best, tol)
 
