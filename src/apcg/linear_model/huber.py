@@ -114,6 +114,7 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
     sigma = _best_scale(y, s, model.epsilon)
     problem = ERM(X, y, losses.Huber(1.0), "l2", 1.0, weights, intercept=model.fit_intercept)
     spent, zero = 0, ZeroSearch()
+    passes = max(model.max_iter, min(STEP * model.max_iter, ENOUGH))
     warm = model.warm_start and hasattr(model, "coef_")
     last = (model.coef_.astype(np.float64), model.intercept_ - offset) if warm else None
     for _ in range(ROUNDS):
