@@ -61,6 +61,23 @@ def test_by_rows_and_by_features_agree(name, penalty, monkeypatch):
     assert found[0] == pytest.approx(found[1], rel=3e-6)
 
 
+@pytest.mark.parametrize("name", ["hinge of classes", "huber"])
+def test_both_systems_solve_the_same_equations(name):
+    p = problem(name, "group", n=30, d=5)
+    run = InteriorKRun(p, many_outputs.Target(1e-6, 100))
+    rng = np.random.default_rng(0)
+    r, pull = rng.standard_normal((5, 3)), rng.standard_normal((30, 3))
+    r_b = rng.standard_normal(3)
+    r_b -= r_b.mean()
+    C = run._bend()
+    for system in (ByFeatures, ByRows):
+        dW, db, dq = system(run._X, True, run._rows, C).solve(r, r_b, pull)
+        X, (c, u) = run._X[:, :-1], C
+        assert np.allclose(c * dW - u * np.sum(u * dW, axis=1, keepdims=True) + X.T @ dq, r)
+        assert np.allclose(dq.sum(axis=0), r_b)
+        assert np.allclose(dq, run._rows.bent(X @ dW + db + pull))
+
+
 def test_a_linear_program_has_the_value_that_scipy_finds():
     p = problem("hinge of classes", "l1", n=30, d=5, intercept=False)
     n, d, K = 30, 5, 3
