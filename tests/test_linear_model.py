@@ -88,6 +88,7 @@ def test_the_optimum_is_scikit_learns(case, sparse):
     ours = clone(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # scikit-learn's, at this tolerance
+        warnings.filterwarnings("ignore", "Coordinate descent with l1_reg=0")
         takes = "sample_weight" in signature(best.fit).parameters
         weights = {"sample_weight": s} if takes else {}
         best.fit(X, y, **weights)
@@ -239,7 +240,7 @@ def test_what_scikit_learn_refuses_is_refused():
         (L.LogisticRegression(C=-1.0), "The 'C' parameter of LogisticRegression must be"),
         (L.Ridge(solver="lbfgs"), "can be used only when positive=True"),
         (L.Ridge(solver="svd", positive=True), "does not support positive fitting"),
-        (L.Ridge(alpha=[1.0, 2.0]), "Number of targets and number of penalties"),
+        (L.Ridge(alpha=np.array([1.0, 2.0])), "Number of targets and number of penalties"),
         (L.MultiTaskLasso(), "For mono-task outputs, use"),
     ):
         with pytest.raises(ValueError, match=words):

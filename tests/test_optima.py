@@ -37,6 +37,8 @@ def load(file, unit_rows=False):
 
 
 def name(cell):
+    if not isinstance(cell, dict):  # there are no cells
+        return ""
     return f"{cell['data'].split('.')[0]}-{cell['loss']}-{cell['lambda']:g}"
 
 
