@@ -18,7 +18,7 @@ from apcg.methods.sparse.groups import panels as group_panels
 from apcg.methods.sparse.groups import squares as group_squares
 from apcg.methods.sparse.groups.gram import GramSet
 from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty, ModelTuning, largest
-from apcg.methods.sparse.groups.panels import Panels, PanelTuning, Source, gram_first
+from apcg.methods.sparse.groups.panels import Panels, PanelSource, PanelTuning, gram_first
 from apcg.methods.sparse.groups.squares import SquaresRun
 
 NONE = np.empty(0)
@@ -190,7 +190,7 @@ def test_a_set_that_grows_is_the_whole_set(rows, dtype):
     X = rng.standard_normal((30, 9)).astype(dtype)
     mean = X.mean(axis=0, dtype=float) if rows else NONE
     root = rng.uniform(0.5, 2.0, 30) if rows else NONE
-    source = Source(X, mean, root, 1 / 30)
+    source = PanelSource(X, mean, root, 1 / 30)
     order, sizes = np.array([2, 3, 8, 0, 1, 7]), np.array([2, 1, 3])
     part = GramSet(source, order[:3], sizes[:2], np.ones(2))
     part.extend(order[3:], sizes[2:], np.ones(3), None)
@@ -205,7 +205,7 @@ def test_a_set_that_grows_is_the_whole_set(rows, dtype):
 
 def test_all_columns_in_their_order_are_not_copied():
     X = np.random.default_rng(0).standard_normal((5, 4))
-    source = Source(X, NONE, NONE, 1.0)
+    source = PanelSource(X, NONE, NONE, 1.0)
     assert source.columns(np.arange(4)) is X
     assert np.array_equal(source.columns(np.array([1, 0, 2, 3])), X[:, [1, 0, 2, 3]])
 

@@ -15,7 +15,7 @@ from apcg.methods.sparse import SetTuning
 from apcg.methods.sparse.groups import panels as group_panels
 from apcg.methods.sparse.groups import squares as group_squares
 from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty
-from apcg.methods.sparse.groups.panels import Layout, Panels, PanelTuning, Source
+from apcg.methods.sparse.groups.panels import Layout, Panels, PanelSource, PanelTuning
 from apcg.methods.sparse.groups.run import GroupRun
 from apcg.methods.sparse.groups.squares import SquaresRun
 
@@ -132,7 +132,7 @@ def set_of(seed=0, n=40, sizes=(1,) * 21, K=3, alike=0.0, a=0.3):
     X = rng.standard_normal((n, d)) + alike * rng.standard_normal((n, 1))
     Y = X[:, :5] @ rng.standard_normal((5, K)) + 0.1 * rng.standard_normal((n, K))
     made = Panels(
-        Source(X, NONE, NONE, 1 / n), np.arange(d), np.array(sizes), np.full(len(sizes), a),
+        PanelSource(X, NONE, NONE, 1 / n), np.arange(d), np.array(sizes), np.full(len(sizes), a),
         np.zeros((d, K)), padded(Y),
     )  # fmt: skip
     return X, Y, made
@@ -152,7 +152,7 @@ def test_sweeps_come_to_rest_and_keep_what_is_left(sizes, K):
 
 def test_a_set_that_grows_is_the_whole_set():
     X, Y, whole = set_of(sizes=(1,) * 13 + (2, 5))
-    source = Source(X, NONE, NONE, 1 / len(X))
+    source = PanelSource(X, NONE, NONE, 1 / len(X))
     part = Panels(
         source, np.arange(5), np.ones(5, int), np.full(5, 0.3), np.zeros((5, 3)), padded(Y)
     )

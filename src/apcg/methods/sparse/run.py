@@ -17,7 +17,7 @@ from ..base import Budget, Report, Run, Target, Work
 from .losses_at import Seen
 from .parts import columns_of, losses_of, penalty_of
 from .penalty import ScaledPenalty
-from .state import Look, Progress, State
+from .state import GapLook, Progress, State
 from .tuning import SetTuning
 
 #: what `GramModel.solve` takes
@@ -56,7 +56,7 @@ class SparseRun(Run):
         self.theta, self.floor = math.inf if at.w is None else 1.0, tuning.floor
         self._steeper: Vector | None = None
         self.cost, self._counted = 0.0, 0
-        self._look, self._progress = Look(), Progress()
+        self._look, self._progress = GapLook(), Progress()
         self.turned = False  # whether it goes on from another alpha, and is nearly right
         self.stuck = False
         #: why another method should go on, if there is a reason
@@ -119,7 +119,7 @@ class SparseRun(Run):
         self.columns.begin()
         self.theta = 1.0
         self.now(pair=None)
-        self._look, self._progress = Look(), Progress()
+        self._look, self._progress = GapLook(), Progress()
         self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
         return self
 
@@ -324,7 +324,7 @@ class SparseRun(Run):
         if self._is_paired(theta):
             if self._exact:  # all that a certificate is made of
                 found = self._certify()
-                self._look = Look(paired=True, certificate=found)
+                self._look = GapLook(paired=True, certificate=found)
                 return found.gap, found.primal
             value = self.at.value + penalty.value(self.w)
             over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
@@ -334,7 +334,7 @@ class SparseRun(Run):
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.slope / alpha
             s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
-            self._look = Look(s * x)
+            self._look = GapLook(s * x)
             return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
         s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
         over = penalty.conjugate(self.slope) if penalty.ridged else math.inf
@@ -344,7 +344,7 @@ class SparseRun(Run):
         """Whether x of the state has its v, and is feasible; the look says so."""
         pair = self.state.pair
         paired = pair is not None and theta == 1 and self.problem.g.excess(pair[1]) <= 1
-        self._look = Look(paired=paired)
+        self._look = GapLook(paired=paired)
         return paired
 
     @property
@@ -354,11 +354,11 @@ class SparseRun(Run):
 
     def _best_dual(self, x: Vector, s: float, over: float) -> float:
         """D at the better of s x, which is feasible, and x, where alpha g* is `over`."""
-        best, self._look = float(self.losses.dual_value(s * x)), Look(s * x)
+        best, self._look = float(self.losses.dual_value(s * x)), GapLook(s * x)
         if over < math.inf:
             whole = float(self.losses.dual_value(x)) - over
             if whole > best:
-                best, self._look = whole, Look(x)
+                best, self._look = whole, GapLook(x)
         return best
 
     # ---- a round --------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class GapLook:
     """The dual point of the last gap: x, or that of the state's pair; and its certificate."""
 
     x: Vector | None = None

@@ -13,13 +13,13 @@ import numpy as np
 from ...._base.validation import Index, Matrix, Vector
 from ..run import Wanted
 from .model import largest
-from .panels import Source
+from .panels import PanelSource
 
 
 class GramSet:
     """The columns of some groups and their Gram matrix."""
 
-    def __init__(self, source: Source, columns: Index, sizes: Index, a: Vector) -> None:
+    def __init__(self, source: PanelSource, columns: Index, sizes: Index, a: Vector) -> None:
         """Group q has the next sizes[q] of `columns`."""
         self._source, self._sizes, self.a = source, sizes, a
         self._X = source.columns(columns)

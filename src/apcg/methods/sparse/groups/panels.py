@@ -127,7 +127,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Source:
+class PanelSource:
     """Where columns are from: rows times `root`, less their means; either may be empty."""
 
     X: Any
@@ -149,7 +149,7 @@ class Panels:
     """The groups of a working set: their columns, W and sweeps."""
 
     def __init__(
-        self, source: Source, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
+        self, source: PanelSource, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
     ) -> None:
         """Group q has the next sizes[q] of `columns`; W has a row for each of these."""
         self._source, self._scale, self.a = source, source.scale, a

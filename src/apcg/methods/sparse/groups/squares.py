@@ -27,7 +27,7 @@ from ..run import SparseRun, placed
 from ..tuning import SetTuning
 from .gram import GramSet
 from .model import GroupModel, GroupPenalty
-from .panels import TUNING, Panels, Source, gram_first
+from .panels import TUNING, Panels, PanelSource, gram_first
 from .run import GroupRun, GroupsChosen
 
 _EPS = float(np.finfo(float).eps)
@@ -91,7 +91,7 @@ class Left:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class SquareSums:
     """<R, R>, <Y, R>, <x, x>, the norms of groups of w, and those of slopes over a_q."""
 
     rr: float
@@ -163,7 +163,7 @@ class SquaresRun(GroupRun):
         xx = float(np.vdot(x, x)) if self._targets.root.size else rr
         scores = self.penalty.norms(slope) / self.penalty.a
         norms = np.zeros_like(scores) if zero else self.penalty.norms(self.w)
-        self._sums = Sums(rr, yr, xx, norms, scores)
+        self._sums = SquareSums(rr, yr, xx, norms, scores)
         self.now(slope=slope, seen=Seen(_NONE, 0.5 * rr / n, _NONE, _NONE))
         self.cost += 0.5
 
@@ -294,7 +294,7 @@ class SquaresRun(GroupRun):
         self, columns: Index, sizes: Index, a: Vector, W: Matrix, by_gram: bool
     ) -> GramSet | Panels:
         p, targets = self.problem, self._targets
-        source = Source(p.samples.view(views.whole), targets.mean, targets.root, 1 / p.n)
+        source = PanelSource(p.samples.view(views.whole), targets.mean, targets.root, 1 / p.n)
         if by_gram:
             return GramSet(source, columns, sizes, a)
         return Panels(source, columns, sizes, a, W, self._left.R)
