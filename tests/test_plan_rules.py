@@ -13,7 +13,7 @@ from apcg.methods.interior.interior import InteriorRun, InteriorTuning
 from apcg.methods.plan import predicted
 from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
-from apcg.methods.plan.watch import Watch
+from apcg.methods.plan.watch import PlanTuning, Watch
 from apcg.problems import costs
 
 RNG = np.random.default_rng(0)
@@ -236,3 +236,16 @@ def columns_alike(n=300):
     rng = np.random.default_rng(1)
     a = rng.standard_normal((n, 1))
     return np.hstack([a, a + 1e-6 * rng.standard_normal((n, 1))]), rng.standard_normal(n)
+
+
+def test_few_samples_a_feature_stay_in_the_dual():
+    """Newton's method takes many steps there: without that in mind it takes over too early."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 200))
+    y = np.sign(X @ rng.standard_normal(200) / 14 + 0.7 * rng.standard_normal(200))
+    p = ERM(X, y, "squared_hinge", alpha=1e-5)
+    ends = [
+        solve(p, Auto(tuning=PlanTuning(more_steps=m)), random_state=0).trace["method"][-1]
+        for m in (1.0, 5.0)
+    ]
+    assert ends == ["newton", "dual"]

@@ -38,6 +38,7 @@ class PlanTuning:
     #: Dense X: also with so many samples for each feature, if factors take less time than sweeps.
     square: float = 4.0
     #: With fewer, a run takes so many times the steps, while phi'' changes: 25 to 90 on 200 x 200.
+    #: That counts where the dual is predicted to arrive.
     more_steps: float = 5.0
     #: A large lambda begins in the dual where few sweeps are predicted; with an intercept only for
     #: a tolerance of at least this: to 1e-6 it takes two to five times as many (decision 3).
@@ -145,6 +146,8 @@ class Watch:
         self.interior = interior_applies(problem, tuning)
         #: whether the interior point method is for all samples, whichever seem to rest
         self.whole = self.interior and predicted.rare(problem)
+        even = problem.loss.eta == problem.loss.gamma
+        self._few = problem.n < tuning.square * problem.d and not even
         self._factor_passes = 2 + predicted.in_passes(problem, 0.0)
         tall = self.interior and problem.n >= tuning.tall * problem.d
         self._smoothing = predicted.smoothing(problem) if tall else math.inf
@@ -197,6 +200,8 @@ class Watch:
             if left < self._step_passes * steps:
                 return False
             cost = self._step * steps
+            if self._few and self._time_left() <= left * self._pass:
+                cost *= self._tuning.more_steps
             trusted, margin = self._tuning.earliest * cost, self._tuning.margin
         if spent < trusted:
             return False
@@ -225,9 +230,7 @@ class Watch:
         """Steps to the tolerance: near the end each doubles the number of digits."""
         if self.problem.loss.eta == self.problem.loss.gamma:  # P is a parabola
             return 1.0
-        most, p = self._tuning.steps, self.problem
-        if p.n < self._tuning.square * p.d:
-            return self._tuning.more_steps * most
+        most = self._tuning.steps
         if gap >= 1:
             return most
         return min(most, 2 + math.log2(1 + math.log(self._tol) / math.log(gap)))
