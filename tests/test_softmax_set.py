@@ -147,7 +147,7 @@ def test_two_classes_are_the_logistic_problem(intercept, sparse):
 def test_auto_takes_it_and_needs_are_told():
     X, y = data()
     for penalty, name, word in (("l1", "working_set", "entries"), ("group", "group_set", "rows"),
-                                ("group_elasticnet", "group_set", "rows")):  # fmt: skip
+                                ("group_elasticnet", "interior", "norms")):  # fmt: skip
         r = solve(ERM(X, y, "multinomial", penalty, 0.05), tol=1e-6)
         assert set(r.trace["method"]) == {name}
         assert word in r.trace.notes[0]

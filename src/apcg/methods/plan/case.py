@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...certify.points import Start
+from ...losses.base import SOFTMAX
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import Method, unmet
@@ -27,6 +28,9 @@ from ..reductions.orthogonal import Orthogonal, hidden
 from ..reductions.row_space import Span
 from . import predicted
 from .watch import PlanTuning, interior_applies
+
+#: Nanoseconds of a run of interior points that is over at once.
+SMALL = 2e8
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,16 @@ class Case:
         """Whether interior points are affordable, or the only ones for a loss with kinks."""
         p = self.problem
         return interior_k.applies(p) or (p.loss.gamma == 0 and self.fits(InteriorK()))
+
+    @property
+    def small_softmax_net(self) -> bool:
+        """Whether it is a softmax with norms of rows and L2 that interior points solve at once.
+
+        On 14 x 9 with 3 classes, alpha 1e-6: 0.03 s of CPU, and sets of groups 16 s for 400 passes.
+        """
+        p = self.problem
+        kind = p.loss.kind == SOFTMAX and p.dual_form and not p.g.separable
+        return bool(kind and interior_k.applies(p) and interior_k.cost(p) < SMALL)
 
     @property
     def newton_k(self) -> bool:

@@ -282,7 +282,7 @@ RULES = (
         "group_set",
         many=True,
         of="a penalty on rows of W, softmax or squared loss (the multi-task lasso)",
-        when=lambda c: c.fits(OutputsGroupSet()),
+        when=lambda c: c.fits(OutputsGroupSet()) and not c.small_softmax_net,
         first=lambda c: OutputsGroupSet(),
         why="the penalty chooses rows of W",
     ),
@@ -309,7 +309,7 @@ RULES = (
         "interior",
         many=True,
         of="L1, elastic net or groups with a loss that no row above takes: the multiclass hinge, "
-        "smoothed or not; columns with groups",
+        "smoothed or not; columns with groups; a small softmax with groups and L2",
         when=lambda c: c.may("newton") and not c.swept and c.interior_k,
         first=lambda c: InteriorK(),
         why="norms of W, with a loss that has kinks or no working sets of its own",
