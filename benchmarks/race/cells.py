@@ -20,7 +20,7 @@ import paths
 import quadratic
 import sparse
 from contestants import Event, without_intercept
-from everyday import EVERYDAY
+from everyday_data import EVERYDAY
 from problems import Problem, load
 
 CLASSES = ("a9a", "rcv1", "covtype:100000", "covtype", "news20", "golub", "alon")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from everyday import EVERYDAY
+from everyday_data import EVERYDAY
 
 from apcg import datasets
 
