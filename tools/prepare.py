@@ -19,6 +19,8 @@ VENV = Path(__file__).resolve().parents[1] / ".venv"
 PYTHON = VENV / "bin" / "python"
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1")
+#: What builds the packages of an extra that come as source: without isolation, pip does not fetch it.
+ALSO = {"plot": (), "dev": ("setuptools>=70.1",)}  # of liblinear-official, to read its models
 #: What the extras of pyproject.toml bring.
 EXTRAS = {
     "plot": "NumPy, SciPy, scikit-learn, matplotlib, pandas",
@@ -83,7 +85,7 @@ def install(extra):
     """Install apcg with an extra. A sentence on what is wrong, or ""."""
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     print("Installing what builds it: meson, ninja, Cython.", flush=True)
-    if subprocess.run([*pip, *BUILD], check=False).returncode:
+    if subprocess.run([*pip, *BUILD, *ALSO[extra]], check=False).returncode:
         return "pip failed, as it says above. It needs a package index that can be reached."
     print(
         f"Installing {EXTRAS[extra]}, and compiling the kernels: a minute or two, up to five on "
@@ -92,7 +94,9 @@ def install(extra):
     )
     # An editable install: Python files are used as they are, kernels are rebuilt when imported.
     # CYTHON is then the one to do so, wherever .venv/bin is in the PATH or not.
-    env = {**os.environ, "CYTHON": str(VENV / "bin" / "cython")}
+    tools = VENV / "bin"
+    path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
+    env = {**os.environ, "CYTHON": str(tools / "cython"), "PATH": path}
     here = [*pip, "--no-build-isolation", "--editable", f".[{extra}]"]
     if subprocess.run(here, check=False, env=env, cwd=VENV.parent).returncode:
         return (
