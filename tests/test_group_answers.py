@@ -10,9 +10,8 @@ from apcg import ERM, path, solve
 from apcg import penalties as pen
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse import GroupSet, SetTuning
 from apcg.methods.sparse.groups import panels as group_panels
-from apcg.methods.sparse.groups.method import GroupSet
 from apcg.methods.sparse.groups.panels import Panels, PanelTuning
 from apcg.methods.sparse.groups.squares import SquaresRun
 

@@ -13,8 +13,7 @@ from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.plan.plan import Auto
-from apcg.methods.sparse import SetTuning
-from apcg.methods.sparse.groups.method import GroupSet
+from apcg.methods.sparse import GroupSet, SetTuning
 from apcg.methods.sparse.groups.run import GroupRun
 from apcg.methods.sparse.groups.squares import SquaresRun
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from apcg import ERM, path, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
+from apcg.methods.sparse import ClassSet, OutputsGroupSet
 from apcg.methods.sparse.state import Progress
 from apcg.methods.sparse.tuning import SetTuning
 

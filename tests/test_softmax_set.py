@@ -16,13 +16,13 @@ from apcg.certify.points import Point, Start
 from apcg.data import by_row, views
 from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
+from apcg.methods.sparse import ClassSet, OutputsGroupSet
 from apcg.methods.sparse.dense.chosen_columns import WideRun
 from apcg.methods.sparse.groups.run import GroupRun
 from apcg.methods.sparse.penalty import ScaledPenalty
 from apcg.methods.sparse.softmax.columns import ClassColumnsRun
 from apcg.methods.sparse.softmax.entries import Entries
 from apcg.methods.sparse.softmax.losses_at import ClassLosses
-from apcg.methods.sparse.softmax.method import ClassSet, OutputsGroupSet
 from apcg.methods.sparse.softmax.support_cg import EntryModel
 from apcg.methods.sparse.tuning import SetTuning
 

@@ -16,7 +16,7 @@ from apcg.methods.base import Budget, Target
 from apcg.methods.dual.look_k import LookK
 from apcg.methods.dual.setup_k import SetupK
 from apcg.methods.dual.tuning import MANY
-from apcg.methods.sparse.groups.method import GroupSet
+from apcg.methods.sparse import GroupSet
 from apcg.model import LinearModel
 from apcg.problems.side_by_side import apart
 

@@ -31,9 +31,7 @@ from .reductions.orthogonal import Orthogonal
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
 from .reductions.smoothing import Smoothing
-from .sparse import WorkingSet
-from .sparse.groups.method import GroupSet
-from .sparse.softmax.method import ClassSet, OutputsGroupSet
+from .sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
 
 #: Those of a name, one for one output and one for more, maybe.
 _METHODS: dict[str, tuple[Method, ...]] = {}

@@ -28,9 +28,7 @@ from ..reductions.least_squares import LeastSquaresMethod
 from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
-from ..sparse import WorkingSet
-from ..sparse.groups.method import GroupSet
-from ..sparse.softmax.method import ClassSet, OutputsGroupSet
+from ..sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
 from . import predicted
 from .case import Case, bends_evenly
 

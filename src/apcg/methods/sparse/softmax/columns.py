@@ -7,16 +7,20 @@ else runs over all d K of them.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ...._base.validation import Index, Vector
 from ...._kernels.sparse import softmax_columns as kernels
-from ....certify.points import Start
+from ....certify.points import Certificate, Point, Start
 from ....problems.erm import ERM
-from ...base import Budget, Target
+from ...base import Budget, Report, Run, Target, Work
 from ..columns.packed import PackedRun
+from ..dense.chosen_columns import WideRun
 from ..penalty import ScaledPenalty
+from ..run import STALL, SparseRun
 from ..tuning import SetTuning
 from .support_cg import EntryModel
 
@@ -174,3 +178,50 @@ class ClassColumnsRun(PackedRun):
             self.support = W[self.w[W] != 0]
         self._steer(taken, int(np.count_nonzero(model.v)))
         return taken > 0 or self.lifts()
+
+
+class ColumnsFirst(Run):
+    """Rounds on sparse columns; where these hardly get on, sets by their matrices.
+
+    Columns that are nearly alike take conjugate gradients more iterations than they have.
+    """
+
+    def __init__(self, run: ClassColumnsRun, target: Target) -> None:
+        self._alone, run.alone = run.alone, False
+        #: the run that is at work
+        self.at_last: SparseRun = run
+        self._target = target
+        self.notes: list[str] = []
+
+    @property
+    def report(self) -> Report:
+        """That of the run at work."""
+        return replace(self.at_last.report, notes=self.notes)
+
+    def point(self) -> Point | Certificate:
+        """The answer of the run at work."""
+        return self.at_last.point()
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the run at work."""
+        self.at_last.seen(certificate)
+
+    def resume(self, problem: ERM, target: Target, w: Any = None) -> Run | None:
+        """The run at work goes on by itself."""
+        return self.at_last.resume(problem, target, w)
+
+    def advance(self, budget: Budget) -> Work:
+        """With the run at work, and with another one if it gets no further."""
+        run = self.at_last
+        work = run.advance(budget)
+        if not (isinstance(run, ClassColumnsRun) and run.stuck and run.relative > STALL):
+            return work
+        if run.price() < math.inf:
+            at = Start(w=run.losses.own(run.w), b=run.b.copy())
+            self.at_last = WideRun(run.problem, at, self._target, run.tuning)
+            self.at_last.alone = self._alone
+            self.notes.append("working_set: by matrices, as rounds on columns hardly get on")
+        elif self._alone:
+            run.stuck = False
+            return Work(max(budget.passes, work.passes))
+        return work
