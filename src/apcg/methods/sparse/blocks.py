@@ -13,7 +13,7 @@ from ...problems.erm import ERM
 
 
 class Block(Protocol):
-    """ColumnSource X_W of X."""
+    """The columns X_W of X."""
 
     #: what a Gram matrix of it costs, in passes over X
     cost: float
@@ -57,14 +57,8 @@ def stored_columns(problem: ERM) -> ColumnSource:
     return ColumnSource(lambda W: Picked(problem, W), dear=True)
 
 
-def sliced_columns(problem: ERM) -> ColumnSource:
-    """Slices of sparse data."""
-    columns = problem.samples.view(views.whole).tocsc()
-    return ColumnSource(lambda W: Sliced(columns, W))
-
-
 class Growing:
-    """ColumnSource W of X whose Gram matrix can be kept, and grows with them."""
+    """The columns W of X, whose Gram matrix can be kept, and grows with them."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
         self._problem, self.W = problem, W
@@ -97,9 +91,8 @@ class Growing:
         self.cost = 0.0
         if kept and self._kept is not None:
             return self._kept
-        self.cost = 0.25 * self.W.size**2 / self._problem.d
-        if bend.size != self._problem.n_samples:
-            bend = np.full(self._problem.n_samples, bend)
+        self.cost = self.gram_cost
+        bend = np.ascontiguousarray(np.broadcast_to(bend, self._problem.n_samples))
         made = self.made(bend, centred)
         if kept:
             self._kept, self._bend = made, bend
@@ -107,6 +100,11 @@ class Growing:
 
     def join(self, more: Index) -> None:
         """Make ready what the new columns need; W has them already."""
+
+    @property
+    def gram_cost(self) -> float:
+        """What a Gram matrix of all its columns takes, in passes."""
+        return 0.25 * self.W.size**2 / self._problem.d
 
     def rows(self, first: int, bend: Vector) -> Matrix:
         """X_V' diag(bend) X_W, where V is W from `first` on."""
@@ -175,7 +173,7 @@ class Copied(Growing):
 
 
 class Picked(Growing):
-    """ColumnSource W of sparse data, as they are stored by columns and by rows, in float64."""
+    """The columns W of sparse data, as they are stored by columns and by rows, in float64."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
         super().__init__(problem, W)
@@ -192,48 +190,34 @@ class Picked(Growing):
             G -= total * np.outer(mean, mean)
         return G, mean
 
+    @property
+    def gram_cost(self) -> float:
+        """To read X, and to multiply what a row has in these columns with itself."""
+        start = self._packed.start
+        entries = float((start[self.W + 1] - start[self.W]).sum())
+        return 0.5 + 0.25 * entries**2 / (self._n * max(self._samples.nnz, 1))
+
     def rows(self, first: int, bend: Vector) -> Matrix:
         return self._samples.gram_rows(bend, self.W, first)
 
     def slope(self, slope: Vector) -> Vector:
+        if slope.ndim == 2:
+            return _by_output(self.slope, slope)
         out = np.empty(self._d)
         self._packed.products(slope, out, self.W)
         return -out[self.W]
 
     def times(self, step: Vector) -> Vector:
+        if step.ndim == 2:
+            return _by_output(self.times, step)
         out = np.zeros(self._n)
         self._packed.add(self.W, step, out)
         return out
 
 
-class Sliced:
-    """ColumnSource of sparse data, as a sparse matrix."""
-
-    def __init__(self, columns: Any, W: Index) -> None:
-        self._X = columns[:, W].astype(np.float64)
-        self._kept: tuple[Matrix, Vector | None] | None = None
-        self.cost = 0.0
-
-    def gram(
-        self, bend: Vector, centred: bool, *, kept: bool = False
-    ) -> tuple[Matrix, Vector | None]:
-        """As in `Block`; `kept` if the same bend will come again, and the last one was this."""
-        if kept and self._kept is not None:
-            return self._kept
-        bend = np.broadcast_to(bend, self._X.shape[:1])
-        G, mean = (self._X.T @ self._X.multiply(bend[:, None]).tocsc()).toarray(), None
-        if centred:
-            total = float(bend.sum())
-            mean = self._X.T @ bend / total
-            G -= total * np.outer(mean, mean)
-        self._kept = (G, mean) if kept else None
-        return G, mean
-
-    def slope(self, slope: Vector) -> Vector:
-        return np.asarray(-(self._X.T @ slope))
-
-    def times(self, step: Vector) -> Vector:
-        return np.asarray(self._X @ step)
+def _by_output(made: Callable[[Vector], Vector], given: Matrix) -> Matrix:
+    """What is made of each column of `given`, side by side."""
+    return np.stack([made(np.ascontiguousarray(one)) for one in given.T], axis=1)
 
 
 class All:

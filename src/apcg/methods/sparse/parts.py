@@ -8,7 +8,7 @@ from ...data import Sparse
 from ...losses.base import SOFTMAX
 from ...penalties.groups import GroupNorms
 from ...problems.erm import ERM
-from .blocks import ColumnSource, dense_columns, sliced_columns
+from .blocks import ColumnSource, dense_columns, stored_columns
 from .groups.model import GroupPenalty
 from .losses_at import Losses
 from .penalty import ScaledPenalty
@@ -42,5 +42,5 @@ def columns_of(problem: ERM, losses: Any, tuning: SetTuning) -> ColumnSource:
     """Where its sets of columns are from."""
     if isinstance(losses, ClassLosses):
         return EntryColumns(problem, losses, tuning)
-    sliced = isinstance(problem.samples, Sparse) and isinstance(problem.g, GroupNorms)
-    return sliced_columns(problem) if sliced else dense_columns(problem)
+    stored = isinstance(problem.samples, Sparse) and isinstance(problem.g, GroupNorms)
+    return stored_columns(problem) if stored else dense_columns(problem)
