@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from apcg import ERM, losses, solve
 from apcg.certify.certificate import certify
+from apcg.datasets import text_like
 from apcg.methods.base import Budget, Start, Target
 from apcg.methods.interior.interior import InteriorRun, InteriorTuning
 from apcg.methods.plan import predicted
@@ -249,3 +250,11 @@ def test_few_samples_a_feature_stay_in_the_dual():
         for m in (1.0, 5.0)
     ]
     assert ends == ["newton", "dual"]
+
+
+def test_newtons_method_is_not_begun_where_its_steps_would_not_fit_either():
+    """On few sparse numbers a factor is some 80 passes: a dozen of them end at max_epochs."""
+    X, y = text_like(120, 30, 5)
+    X = sp.csr_array((X.data, X.indices, X.indptr), shape=(120, 99))
+    r = solve(ERM(X, y, "smoothed_hinge", alpha=1e-4, intercept=True), random_state=0)
+    assert r.converged, r.status

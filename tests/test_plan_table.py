@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from apcg import ERM, losses, penalties
+from apcg import ERM, losses, penalties, solve
 from apcg.methods.base import Start, unmet
 from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
@@ -220,6 +220,16 @@ def test_mostly_l1_is_solved_output_by_output():
     mostly, less = (many(penalty="elasticnet", l1_ratio=part) for part in (0.9, 0.1))
     assert rule_of(mostly, Start())[0].method == "one_by_one"
     assert rule_of(less, Start())[0].method != "one_by_one"
+
+
+def test_raw_columns_are_solved_output_by_output():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 250)), rng.standard_normal((20, 3))
+    raw = X * 10.0 ** np.linspace(-4, 8, 250)
+    chosen = [rule_of(ERM(A, Y, "squared", alpha=1e-3), Start())[0].method for A in (X, raw)]
+    assert chosen == ["dual", "one_by_one"]
+    r = solve(ERM(raw, Y, "squared", alpha=1e-3, intercept=True), random_state=0)
+    assert r.converged, r.status
 
 
 def test_the_page_has_the_rules():

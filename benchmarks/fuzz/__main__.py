@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
 import time
 
-from check import _alarm
 from kinds import KINDS
 
 
@@ -25,7 +23,6 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop a kind after so many")
     args = parser.parse_args()
-    signal.signal(signal.SIGPROF, _alarm)
     wrong = 0
     for kind in KINDS if args.kind == "all" else (args.kind,):
         fuzz, start = KINDS[kind](), time.perf_counter()

@@ -130,6 +130,7 @@ class Fuzz:
 
     def guarded(self, call, seed, text):
         """What `call` gives, or None; anything but a ValueError is wrong."""
+        before = signal.signal(signal.SIGPROF, _alarm)
         signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             with warnings.catch_warnings():
@@ -149,6 +150,7 @@ class Fuzz:
             )
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
         return None
 
     def solve(self, case, problem, name, seed, x0, options, about):

@@ -25,6 +25,7 @@ from ..newton.ids import NewtonIds
 from ..newton.newton import Newton
 from ..paper.adaptive.tuning import AdaptiveTuning
 from ..reductions.orthogonal import Orthogonal, hidden
+from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
 from . import predicted
 from .watch import PlanTuning, interior_applies
@@ -142,10 +143,18 @@ class Case:
         With many samples and phi'' without jumps Newton's method is tried first: X'X scaled to a
         unit diagonal may do, and where it does not, it gets stuck soon.
         """
+        return self._rounding_hides_lambda and self.fits(Orthogonal())
+
+    @property
+    def raw_columns(self) -> bool:
+        """The same of y with columns, each of which is a problem of its own."""
+        return self._rounding_hides_lambda and self.fits(OneByOne(Orthogonal()))
+
+    @property
+    def _rounding_hides_lambda(self) -> bool:
         p = self.problem
-        if hidden(p) < self.tuning.hidden or not self.fits(Orthogonal()):
-            return False
-        return p.n_samples < p.d or not bends_evenly(p.loss)
+        hides = hidden(p) >= self.tuning.hidden
+        return hides and (p.n_samples < p.d or not bends_evenly(p.loss))
 
     @property
     def zeros(self) -> bool:

@@ -295,9 +295,11 @@ RULES = (
     Rule(
         "one_by_one",
         many=True,
-        of="y of K columns with L1, or mostly L1",
+        of="y of K columns with L1, or mostly L1; with L2, where the rounding of X X' hides alpha",
         when=lambda c: (
-            c.may("one_by_one") and (not c.swept or c.mostly_l1) and c.fits(OneByOne(c.plan))
+            c.may("one_by_one")
+            and (not c.swept or c.mostly_l1 or c.raw_columns)
+            and c.fits(OneByOne(c.plan))
         ),
         first=lambda c: OneByOne(c.plan),
         why="each output is a problem of its own",

@@ -197,11 +197,12 @@ class Watch:
             trusted = self._tuning.interior_earliest * cost
         else:
             steps = self._steps(gap)
-            if left < self._step_passes * steps:
-                return False
+            more = self._tuning.more_steps if self._few else 1.0
+            if left < self._step_passes * steps * more:
+                return False  # max_epochs would end it, too
             cost = self._step * steps
-            if self._few and self._time_left() <= left * self._pass:
-                cost *= self._tuning.more_steps
+            if self._time_left() <= left * self._pass:
+                cost *= more
             trusted, margin = self._tuning.earliest * cost, self._tuning.margin
         if spent < trusted:
             return False
