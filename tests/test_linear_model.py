@@ -225,11 +225,39 @@ def test_what_scikit_learn_solved_says_so():
     X, y, _ = data("diabetes")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = L.RidgeCV().fit(X, y)
-        assert model.status_.code == "scikit-learn"
-        assert np.isnan(model.duality_gap_)
-        np.testing.assert_allclose(model.coef_, sklearn.linear_model.RidgeCV().fit(X, y).coef_)
-    assert L.RidgeCV(cv=3).fit(X, y).status_.code == "converged"
+        model = L.HuberRegressor(alpha=0.0).fit(X, y)
+    assert model.status_.code == "scikit-learn"
+    assert np.isnan(model.duality_gap_)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shape", [(40, 6), (12, 30)])
+def test_leave_one_out_is_that_of_as_many_fits(shape, sparse):
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random(shape) < 0.4, 0.0, rng.standard_normal(shape) + 1)
+    Y = X[:, :2] + rng.standard_normal((shape[0], 2))
+    s = rng.uniform(0.2, 2.0, len(X))
+    A = sp.csr_matrix(X) if sparse else X
+    alphas = [0.1, 1.0, 10.0]
+    wanted = np.empty((*Y.shape, len(alphas)))
+    for k, alpha in enumerate(alphas):
+        for i in range(len(X)):
+            rest = np.arange(len(X)) != i
+            one = sklearn.linear_model.Ridge(alpha).fit(X[rest], Y[rest], s[rest])
+            wanted[i, :, k] = s[i] * (Y[i] - one.predict(X[[i]])[0]) ** 2
+    for each in (False, True):
+        ours = L.RidgeCV(alphas, alpha_per_target=each, store_cv_results=True)
+        ours.fit(A, Y, sample_weight=s)
+        np.testing.assert_allclose(ours.cv_results_, wanted, rtol=1e-8)
+        axis = 0 if each else (0, 1)
+        best = np.array(alphas)[wanted.mean(axis=axis).argmin(axis=-1)]
+        np.testing.assert_array_equal(ours.alpha_, best)
+        final = sklearn.linear_model.Ridge(best).fit(X, Y, s)
+        np.testing.assert_allclose(ours.coef_, final.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(ours.intercept_, final.intercept_, rtol=1e-9)
+        told = ours.status_ if isinstance(ours.status_, list) else [ours.status_]
+        assert {r.code for r in told} <= {"converged", "precision"}
+        assert np.all(ours.duality_gap_ <= 1e-14 * np.mean(Y**2))
 
 
 def test_what_scikit_learn_refuses_is_refused():

@@ -6,7 +6,8 @@ from .nets import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso
 from .nets_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
 from .paths import enet_path, lasso_path
 from .quantile import QuantileRegressor
-from .ridge import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
+from .ridge import Ridge, RidgeClassifier
+from .ridge_cv import RidgeClassifierCV, RidgeCV
 from .svm import LinearSVC, LinearSVR
 
 __all__ = [

@@ -35,7 +35,9 @@ __all__ = [
     "NAMES",
     "BaseRidge",
     "BaseRidgeCV",
+    "RidgeGCV",
     "alpha_grid",
+    "check_gcv_mode",
     "check_gram",
     "class_weights",
     "defaults_of",
@@ -82,6 +84,10 @@ for _module, _names in NAMES.items():
 
 BaseRidge: Any = _private(_ridge, "_BaseRidge")
 BaseRidgeCV: Any = _private(_ridge, "_BaseRidgeCV")
+#: What RidgeCV calls for leave-one-out: its parameters and its scores
+RidgeGCV: Any = _private(_ridge, "_RidgeGCV")
+#: Warns of a gcv_mode that is not for these data
+check_gcv_mode: Any = _private(_ridge, "_check_gcv_mode")
 #: The solver of LogisticRegression: (X, y, ...) to coefficients, Cs and iterations
 their_logistic_path: Any = _private(_logistic, "_logistic_regression_path")
 #: What LogisticRegressionCV does in a fold

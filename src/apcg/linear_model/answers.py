@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._base.validation import Vector
-from ..certify.certificate import stated
-from ..certify.points import Report, Start
+from ..certify.certificate import certify, stated
+from ..certify.points import Point, Report, Start
 from ..certify.result import Solution, Status, Trace, answer
 from ..estimators.linear import Plan, certificates, solve_all
 from ..problems.erm import ERM
@@ -200,6 +200,15 @@ def unsolved(problem: ERM, start: Start | None) -> Solution:
     found = stated(w, x, b, z, problem.primal_from(w, z), problem.dual(x))
     status = Status.of("max_epochs", 0, found.relative, 0.0)
     return answer(found, status, Report(side="primal", at_work="none"), "auto", 0, 0.0)
+
+
+def direct(problem: ERM, w: Vector, b: Any, tol: float) -> Solution:
+    """The answer that a decomposition gives, certified; a larger gap than tol is rounding."""
+    found = certify(problem, Point(w, None, b if problem.intercept else 0.0))
+    status = Status.of(
+        "converged" if found.relative <= tol else "precision", 1, found.relative, tol
+    )
+    return answer(found, status, Report("primal", at_work="direct"), "auto", 1, 0.0)
 
 
 def _no_trace() -> Trace:

@@ -25,8 +25,8 @@ class LogisticRegression(Certified, theirs.LogisticRegression):
 
     `solver` and `dual` have no influence on the answer but one: solver="liblinear" is LIBLINEAR's
     problem, in which the intercept is penalised as one more coefficient. What a solver of
-    scikit-learn does not support is refused as there. Without a penalty (C=inf) scikit-learn's own
-    solver is called, and there is no certificate.
+    scikit-learn does not support is refused as there. Where the classes are separable and there is
+    no penalty (C=inf) there is no minimum, and `status_.code` is "no_minimum".
 
     Parameters and attributes are those of `sklearn.linear_model.LogisticRegression`, and
     these.

@@ -1,4 +1,4 @@
-"""`Ridge`, `RidgeClassifier` and their CV forms.
+"""`Ridge` and `RidgeClassifier`.
 
     minimize  sum_i s_i (a_i' w + b - y_i)^2 + alpha |w|^2
 
@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
 
 from .._base.validation import Vector, is_sparse
 from ..estimators.linear import Plan
@@ -37,7 +36,7 @@ class RidgeFit(private.BaseRidge):
         self.solver_ = _solver(self, is_sparse(X))
         answers = Answers()
         weights, total = private.sample_weights(sample_weight, X)
-        alphas = _alphas(self.alpha, 1 if y.ndim == 1 else y.shape[1])
+        alphas = alphas_of(self.alpha, 1 if y.ndim == 1 else y.shape[1])
         _solve(self, X, y, weights, alphas / total, answers)
         answers.keep(self)
         return self
@@ -85,64 +84,6 @@ class RidgeClassifier(Certified, theirs.RidgeClassifier, RidgeFit):
     """
 
 
-class SearchFit(private.BaseRidgeCV):
-    """`fit` of the CV forms, with our estimators. It comes after scikit-learn's class."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
-        """Train."""
-        made = []
-
-        def search(*args: Any, **kwargs: Any) -> GridSearchCV:
-            made.append(GridSearchCV(*args, **kwargs))
-            return made[-1]
-
-        names = {"Ridge": Ridge, "RidgeClassifier": RidgeClassifier, "GridSearchCV": search}
-        fit = private.rebound(private.BaseRidgeCV.fit, **names)
-        fit(self, X, y, sample_weight, **params)
-        if made:
-            best = made[0].best_estimator_
-            self.duality_gap_, self.status_ = best.duality_gap_, best.status_
-            self.trace_ = best.trace_
-        else:
-            answers = Answers()
-            answers.not_ours("leave-one-out, by an eigendecomposition")
-            answers.keep(self)
-        return self
-
-
-class RidgeCV(Certified, theirs.RidgeCV, SearchFit):
-    """scikit-learn's `RidgeCV`, with the solvers of apcg if `cv` is given.
-
-    With cv=None, leave-one-out, scikit-learn's own code solves for all alphas by one
-    eigendecomposition, and there is no certificate. Parameters and attributes are those of
-    `sklearn.linear_model.RidgeCV`, and `duality_gap_`, `status_` and `trace_` of the final fit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from apcg.linear_model import RidgeCV
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> RidgeCV(alphas=[0.1, 1.0], cv=3).fit(X, y).alpha_ in (0.1, 1.0)
-    True
-    """
-
-
-class RidgeClassifierCV(Certified, theirs.RidgeClassifierCV, SearchFit):
-    """scikit-learn's `RidgeClassifierCV`, with the solvers of apcg if `cv` is given.
-
-    See `RidgeCV`. Parameters and attributes are those of `sklearn.linear_model.RidgeClassifierCV`,
-    and `duality_gap_`, `status_` and `trace_` of the final fit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from apcg.linear_model import RidgeClassifierCV
-    >>> X, y = load_iris(return_X_y=True)
-    >>> RidgeClassifierCV(alphas=[0.1, 1.0], cv=3).fit(X, y).score(X, y) > 0.8
-    True
-    """
-
-
 def _solver(model: Any, sparse: bool) -> str:
     """The name that scikit-learn would give to its solver, or its error."""
     solver: str = model.solver
@@ -171,7 +112,7 @@ def _solver(model: Any, sparse: bool) -> str:
     return "sparse_cg" if sparse else "cholesky"
 
 
-def _alphas(alpha: Any, n_targets: int) -> Vector:
+def alphas_of(alpha: Any, n_targets: int) -> Vector:
     """One alpha, or one for each target."""
     alphas = np.ravel(np.asarray(alpha, dtype=np.float64))
     if alphas.size not in (1, n_targets):
@@ -186,8 +127,23 @@ def _solve(
     model: Any, X: Any, y: Any, weights: Vector | None, alphas: Vector, answers: Answers
 ) -> None:
     """Solve for all targets at once, or for each if each has an alpha; set what was found."""
+    plan = ridge_plan(model.fit_intercept, model.positive, X, y, weights, alphas)
+    passes = PASSES if model.max_iter is None else model.max_iter
+    found = answers.solve(plan, model.tol, passes, model.random_state, gap=GAP)
+    for name, value in plan.describe(found).items():
+        setattr(model, name, value)
+    model.n_iter_ = None
+    if model.solver_ in COUNTED:
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        model.n_iter_ = np.full(n_targets, max(r.epochs for r in found), dtype=np.int32)
+
+
+def ridge_plan(
+    intercept: bool, positive: bool, X: Any, y: Any, weights: Vector | None, alphas: Vector
+) -> Plan:
+    """The problem of all targets, or one for each if each has an alpha; the labels are centred."""
     target = np.asarray(y, dtype=np.float64)
-    offset = np.average(target, axis=0, weights=weights) if model.fit_intercept else 0.0
+    offset = np.average(target, axis=0, weights=weights) if intercept else 0.0
     target = target - offset
     if y.ndim == 2 and (y.shape[1] == 1 or alphas.size > 1):
         columns = list(np.ascontiguousarray(target.T))
@@ -195,22 +151,14 @@ def _solve(
         columns = [target]
     some = float(alphas.max()) or 1.0
     first = ERM(
-        X, columns[0], "squared", "l2", some, sample_weight=weights,
-        positive=model.positive, intercept=model.fit_intercept,
+        X, columns[0], "squared", "l2", some, sample_weight=weights, positive=positive,
+        intercept=intercept,
     )  # fmt: skip
     problems = [first.with_alpha(float(alphas[0]))]
     for column, alpha in zip(columns[1:], alphas[1:], strict=True):
         problems.append(first.with_labels(column, weights).with_alpha(float(alpha)))
-    describe = partial(_attributes, offset, y.ndim, X.dtype, model.fit_intercept)
-    plan = Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
-    passes = PASSES if model.max_iter is None else model.max_iter
-    found = answers.solve(plan, model.tol, passes, model.random_state, gap=GAP)
-    for name, value in describe(found).items():
-        setattr(model, name, value)
-    model.n_iter_ = None
-    if model.solver_ in COUNTED:
-        n_targets = 1 if y.ndim == 1 else y.shape[1]
-        model.n_iter_ = np.full(n_targets, max(r.epochs for r in found), dtype=np.int32)
+    describe = partial(_attributes, offset, y.ndim, X.dtype, intercept)
+    return Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
 
 
 def _attributes(
