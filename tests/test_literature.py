@@ -13,11 +13,10 @@ from quick import examples
 from sklearn.datasets import dump_svmlight_file
 
 from apcg import ERM, datasets, losses, penalties, solve
-from apcg._base.budget import Budget
 from apcg.certify.points import Start
 from apcg.cli import main
 from apcg.methods import registry
-from apcg.methods.base import Target
+from apcg.methods.base import Budget, Target
 from apcg.methods.literature import accelerated_sdca, stochastic
 from apcg.methods.literature.accelerated_sdca import AcceleratedDualAscent
 from apcg.methods.literature.sag import SAG, SAGRun, StochasticAverageGradient

@@ -158,7 +158,7 @@ def test_newton_without_a_factor_steps_by_products():
 
 
 def _budget():
-    from apcg._base.budget import Budget
+    from apcg.methods.base import Budget
 
     return Budget(1000)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from apcg import ERM, losses, solve
-from apcg._base.budget import Work
 from apcg.certify.points import Point
+from apcg.methods.base import Work
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge", "logistic", "squared", "huber",
           "epsilon_insensitive", "multinomial", "multiclass_hinge"]  # fmt: skip

@@ -129,8 +129,8 @@ MUTANTS = [
     Mutant(
         "methods/plan/rules.py",
         "an own penalty gets coordinates",
-        "when=lambda c: not c.problem.separable",
-        "when=lambda c: False",
+        "when=lambda c: c.of_norms,",
+        "when=lambda c: False,",
         "test_plan_table.py",
     ),
     Mutant(

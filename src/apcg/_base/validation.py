@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +22,23 @@ Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 _DOUBLE = np.dtype(np.float64)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: What other libraries call our parameters, and what to write here.
+OTHER_NAMES = {
+    "C": "alpha=1/(C n), with n the number of samples",
+    "Cs": "alphas, 1/(C n) for each C, with n the number of samples",
+    "n_alphas": "alphas, which takes a number as well",
+    "l1_ratios": "l1_ratio, which takes a list in the CV forms",
+    "max_iter": "max_epochs, the passes over the data",
+    "n_iter": "max_epochs, the passes over the data",
+    "epochs": "max_epochs, the passes over the data",
+    "solver": 'method, by default "auto", which chooses one',
+    "seed": "random_state",
+    "intercept": "fit_intercept",
+    "fit_intercept": "intercept",
+}
 
 
 def is_sparse(x: Any) -> bool:
@@ -280,3 +299,22 @@ def _check_partition(members: Index, n_coordinates: int, name: str, each: str) -
         raise ValueError(
             f"{name} leave out {each} {int(count.argmin())}; every {each} must be in exactly one."
         )
+
+
+def refuse_other_names(owner: str, given: Iterable[str], known: Container[str]) -> None:
+    """Say what to write for a parameter that `owner` has under another name."""
+    for name in given:
+        if name in OTHER_NAMES and name not in known:
+            raise TypeError(f"{owner} has no parameter {name!r}; write {OTHER_NAMES[name]}.")
+
+
+def answers_other_names(function: Callable[P, R]) -> Callable[P, R]:
+    """The function; called with a parameter that it has under another name, it says which."""
+    known = signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        refuse_other_names(function.__qualname__.removesuffix(".__init__"), kwargs, known)
+        return function(*args, **kwargs)
+
+    return checked

@@ -12,8 +12,7 @@ from .. import datasets, plots, theory
 from ..certify.points import Start
 from ..data import by_row
 from ..datasets import DataError, Dataset
-from ..methods.base import Target, unmet
-from ..methods.dual.method import DUAL_BLOCKS
+from ..methods.base import DUAL_BLOCKS, Target, unmet
 from ..methods.plan.plan import Auto
 from ..methods.plan.watch import Watch
 from ..problems.erm import ERM

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import losses
 from .._base import memory
 from .._base import validation as check
-from .._base.elsewhere import answers_other_names
 from .._base.types import Answer, Array, Bounds, ClassWeights, MatrixLike, Seed, Stored
-from .._base.validation import Index, Vector
+from .._base.validation import Index, Vector, answers_other_names
 from ..data import check_sparse
 from ..penalties import Penalty
 from ..problems.erm import ERM

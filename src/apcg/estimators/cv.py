@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import losses
-from .._base.elsewhere import answers_other_names
 from .._base.types import Array, Bounds, ClassWeights, MatrixLike, Seed
-from .._base.validation import Index
+from .._base.validation import Index, answers_other_names
 from ..penalties import Penalty
 from .classifier import Classifier
 from .progress import with_callbacks

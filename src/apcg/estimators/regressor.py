@@ -12,9 +12,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import losses
-from .._base.elsewhere import answers_other_names
 from .._base.types import Answer, Array, Bounds, MatrixLike, Seed, Stored
-from .._base.validation import Vector
+from .._base.validation import Vector, answers_other_names
 from ..data import check_sparse
 from ..penalties import Penalty
 from ..problems.erm import ERM

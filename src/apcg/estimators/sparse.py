@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._base.budget import Budget
 from .._base.validation import Matrix, Vector
 from ..certify.points import Start
-from ..methods.base import Target, unmet
+from ..methods.base import Budget, Target, unmet
 from ..methods.sparse import SparseRun, WorkingSet
 from ..methods.sparse.dense import path_dense, path_one_gram
 from ..problems.erm import ERM

@@ -18,24 +18,19 @@ write such a class in a file of its own and register it (`methods.registry.regis
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._base.budget import Budget, Work
 from .._base.validation import Vector
 from ..certify.points import Certificate, Point, Report, Start
 from ..problems.erm import ERM
 
 __all__ = [
-    "QUADRATIC_OR_NONE",
-    "QUADRATIC_PENALTY",
     "REFRESH",
-    "SEPARABLE",
-    "SMOOTH_FORM",
-    "SMOOTH_LOSS",
     "Budget",
     "Certificate",
     "Method",
@@ -55,6 +50,37 @@ __all__ = [
 #: Sums that a method keeps are computed anew after so many passes: rounding errors gather in them.
 #: It costs one or two products with X, beside two to four a pass.
 REFRESH = 64
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a method may go before the next look.
+
+    passes    at most so many passes over the data (a method that works in larger units finishes
+              the unit that it is in)
+    fixed     the user chose the distance between looks: a method that does not steer by looks uses
+              all of `passes`; otherwise it returns when it wants to be looked at
+    deadline  a value of time.perf_counter() after which it returns as soon as it can
+    sweeps    a method that sweeps over few rows at a time returns after so many sweeps, for who
+              wants to see its estimate in between; None is no limit
+    """
+
+    passes: int
+    fixed: bool = False
+    deadline: float | None = None
+    sweeps: int | None = None
+
+    @property
+    def expired(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.perf_counter() > self.deadline
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an `advance` took, in whole passes over the data."""
+
+    passes: int
 
 
 @dataclass(frozen=True)
@@ -184,6 +210,11 @@ class Method(Protocol):
         """Begin at a point."""
 
 
+def _of_another_penalty(problem: ERM) -> str:
+    return f"penalty {problem.penalty} is not of that kind"
+
+
+# What methods ask for. Needs that only one method has are beside it.
 ONE_OUTPUT = Need("one output", lambda p: p.K == 1, lambda p: f"there are {p.K}")
 MANY_OUTPUTS = Need("many outputs", lambda p: p.K > 1, lambda p: f"there is {p.K}")
 NO_INTERCEPT = Need(
@@ -196,15 +227,86 @@ OWN_INTERCEPT = replace(
     NO_INTERCEPT,
     what="a problem without an intercept (if its points have their b, give it `intercept = True`)",
 )
+IN_MEMORY = Need("X in memory", lambda p: p.samples.in_memory, lambda p: "this one comes in parts")
+IN_PARTS = Need(
+    "an X that comes in parts",
+    lambda p: not p.samples.in_memory,
+    lambda p: "this one is in memory",
+)
+SPARSE_IN_MEMORY = Need(
+    "sparse X in memory",
+    lambda p: p.samples.sparse and p.samples.in_memory,
+    lambda p: "X is dense or read in parts",
+)
+DENSE_IN_MEMORY = Need(
+    "dense X in memory",
+    lambda p: not p.samples.sparse and p.samples.in_memory and p.d > 0,
+    lambda p: f"X is {p.samples!r}",
+)
 SEPARABLE = Need(
     "a penalty that is a sum over features",
     lambda p: p.separable,
+    lambda p: f"penalty {p.penalty} is not one",
+)
+STRONGLY_CONVEX = Need(
+    'a strongly convex penalty ("l2", "elasticnet")',
+    lambda p: p.dual_form,
+    lambda p: f"penalty {p.penalty} is not",
+)
+QUADRATIC_PENALTY = Need(
+    'penalty "l2", without L1 and bounds',
+    lambda p: p.dual_form and p.g.is_quadratic,
+    _of_another_penalty,
+)
+L2_PENALTY = Need(
+    'penalty "l2", the same for all features',
+    lambda p: p.dual_form and p.g.is_l2,
+    _of_another_penalty,
+)
+QUADRATIC_OR_NONE = Need(
+    'penalty "l2" or none, without L1 and bounds',
+    lambda p: p.g.is_quadratic,
+    _of_another_penalty,
+)
+NO_PENALTY = Need(
+    "no penalty, and no bounds",
+    lambda p: p.g.is_free,
+    lambda p: f"penalty {p.penalty} is one",
+)
+BOUNDS = Need(
+    "a penalty of bounds, with L2 or nothing else",
+    lambda p: p.separable and not p.interval.a.any() and not p.g.is_quadratic,
+    _of_another_penalty,
+)
+L1_EVERYWHERE = Need(
+    "a penalty with an L1 part for each feature, and no bounds but w >= 0",
+    lambda p: p.separable and p.interval.splits,
     lambda p: f"penalty {p.penalty} is not one",
 )
 COMPILED_LOSS = Need(
     "a loss that the compiled code knows",
     lambda p: p.loss.compiled,
     lambda p: f"loss {p.loss.name!r} is your own, by functions in Python",
+)
+KNOWN_LOSS = Need(
+    "a loss of the interval family, or the logistic one",
+    lambda p: p.loss.kernel in ("interval", "logistic"),
+    lambda p: f"loss {p.loss.name!r} is neither",
+)
+KNOWN_LOSS_OF_K = Need(
+    "a loss whose second derivatives it knows",
+    lambda p: p.loss.kind is not None,
+    lambda p: f"loss {p.loss.name!r} is your own",
+)
+SQUARED_LOSS = Need(
+    'loss "squared"',
+    lambda p: p.loss.compiled and p.loss.name == "squared",
+    lambda p: f"loss {p.loss.name!r} is another",
+)
+LOSS_IN_PIECES = Need(
+    "a loss with kinks, made of lines and parabolas",
+    lambda p: p.loss.in_pieces,
+    lambda p: f"loss {p.loss.name!r} is not one",
 )
 SMOOTH_LOSS = Need(
     "a smooth loss",
@@ -216,19 +318,16 @@ SMOOTH_FORM = Need(
     lambda p: p.dual_form or p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} not strongly convex",
 )
-QUADRATIC_PENALTY = Need(
-    'penalty "l2", without L1 and bounds',
-    lambda p: p.dual_form and p.g.is_quadratic,
-    lambda p: f"penalty {p.penalty} is not of that kind",
+SMOOTH_OR_SEPARABLE = Need(
+    "a smooth loss, or a penalty that is a sum over features",
+    lambda p: p.K > 1 or p.separable or p.loss.gamma > 0,
+    lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
-QUADRATIC_OR_NONE = Need(
-    'penalty "l2" or none, without L1 and bounds',
-    lambda p: p.g.is_quadratic,
-    lambda p: f"penalty {p.penalty} is not of that kind",
+DUAL_BLOCKS = Need(
+    'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
+    lambda p: p.loss.kind is not None and p.soft is not None,
+    lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
-
-
-IN_MEMORY = Need("X in memory", lambda p: p.samples.in_memory, lambda p: "this one comes in parts")
 
 
 def check_dual_start(problem: ERM, x: Vector) -> Vector:
@@ -242,16 +341,17 @@ def check_dual_start(problem: ERM, x: Vector) -> Vector:
     return x
 
 
-def needs_of(method: Method) -> Needs:
+def needs_of(method: Any) -> Needs:
     """What a method needs; one of a user's has to say that it takes outputs, or an intercept."""
     if method.start.__module__.startswith("apcg."):
-        return method.needs
+        own: Needs = method.needs
+        return own
     takes = ((OWN_OUTPUT, "outputs"), (OWN_INTERCEPT, "intercept"))
     return (*(need for need, name in takes if not getattr(method, name, False)), *method.needs)
 
 
-def unmet(method: Method, problem: ERM) -> Need | None:
-    """The first need of the method that the problem does not meet."""
+def unmet(method: Any, problem: ERM) -> Need | None:
+    """The first need of a method, or of a class of methods, that the problem does not meet."""
     return next((need for need in needs_of(method) if not need.holds(problem)), None)
 
 

@@ -49,6 +49,10 @@ class Regulariser(Protocol):
         """Whether some feature has no penalty and no bound on one side: g* is infinite but at 0."""
 
     @property
+    def is_free(self) -> bool:
+        """Whether no feature has a penalty or bounds, but for the box of the certificate."""
+
+    @property
     def b(self) -> Vector:
         """b of the square sum_j (b_j/2) w_j^2 that g can be split into, and the rest of g.
 

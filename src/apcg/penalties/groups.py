@@ -27,7 +27,7 @@ class GroupNorms:
     an intercept's, with the penalty (last/2)|.|^2 and not in any group.
     """
 
-    separable = is_l2 = is_quadratic = False
+    separable = is_l2 = is_quadratic = is_free = False
     splits_exactly = True
     soft = None
 

@@ -129,6 +129,12 @@ class Interval:
         """Whether no feature has a penalty or bounds, but for the box."""
         return bool(self.boxed.all())
 
+    def box(self, d: int) -> Vector | None:
+        """The box |w_j| <= box_j of the d features that are boxed, infinite for others; or None."""
+        if not self.boxed.any():
+            return None
+        return np.where(self.boxed, np.broadcast_to(self.upper.reshape(-1), d), np.inf)
+
     @cached_property
     def is_unbounded(self) -> bool:
         """Whether there are no bounds."""

@@ -35,9 +35,8 @@ import numpy as np
 from .. import losses
 from .._base import memory
 from .._base import validation as check
-from .._base.elsewhere import answers_other_names
 from .._base.own import is_own, refuse_overrides
-from .._base.validation import Vector
+from .._base.validation import Vector, answers_other_names
 from .._base.weights import divisor, normalised
 from ..data import Matrix
 from ..data.mapped import samples_of
@@ -153,7 +152,7 @@ class ERM:
     @property
     def box(self) -> Vector | None:
         """The box |w_j| <= box_j of features without a penalty, infinite for others; or None."""
-        return no_penalty.box(self)
+        return self.interval.box(self.d) if self.separable else None
 
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .._base.validation import Vector
 from ..penalties.interval import Interval
 
 #: One feature predicts at most so many times the size of the labels.
@@ -59,14 +58,6 @@ def fitted(problem: Any) -> Any:
     problem.g = Interval(g.a, g.b, lower, upper, K=problem.K)
     problem.g, problem.reach = _boxed(problem)
     return problem
-
-
-def box(problem: Any) -> Vector | None:
-    """The box |w_j| <= box_j of features without a penalty, infinite for others; or None."""
-    g = problem.g
-    if not (isinstance(g, Interval) and g.boxed.any()):
-        return None
-    return np.where(g.boxed, np.broadcast_to(g.upper.reshape(-1), problem.d), np.inf)
 
 
 def _boxed(problem: Any) -> tuple[Interval, float]:

@@ -15,11 +15,11 @@ import numpy as np
 from tqdm import tqdm
 
 from .._base import validation as validate
-from .._base.budget import Budget, Work
 from .._base.files import on_terminal
 from ..certify.judge import Check
 from ..certify.points import Report
 from ..certify.result import Status, Trace
+from ..methods.base import Budget, Work
 
 #: So many looks in a row without a whole pass are free.
 IDLE = 100

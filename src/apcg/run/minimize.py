@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import validation as validate
-from .._base.budget import Budget, Work
-from .._base.elsewhere import answers_other_names
 from .._base.types import Blocks, Seed
-from .._base.validation import Index, Vector
+from .._base.validation import Index, Vector, answers_other_names
 from ..certify.judge import Check
 from ..certify.points import Report
 from ..certify.result import Result, Status
 from ..functions import LinearComposite, OwnFunction
+from ..methods.base import Budget, Work
 from ..methods.paper.adaptive.iterate import Adaptive
 from ..methods.paper.apcg import APCG
 from ..methods.paper.coordinate import CHUNK

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from .._base import validation as validate
-from .._base.budget import Budget
 from .._base.validation import Vector
 from .._base.weights import divisor
 from ..certify.certificate import certify_enough
 from ..certify.points import Certificate, Report, Start
 from ..certify.result import Solution, Status, answer
-from ..methods.base import Method, Run, Target
+from ..methods.base import Budget, Method, Run, Target
 from ..methods.paper.adaptive import resting
 from ..methods.sparse.dense import path_dense
 from ..problems.erm import ERM

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base import validation as validate
-from .._base.elsewhere import answers_other_names
-from .._base.validation import Vector
+from .._base.validation import Vector, answers_other_names
 from ..certify import scales
 from ..certify.certificate import certify, certify_again, certify_start
 from ..certify.judge import Judge

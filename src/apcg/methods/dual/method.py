@@ -11,10 +11,12 @@ from ..._base.validation import number
 from ...certify.points import Start
 from ...problems.erm import ERM
 from ..base import (
+    DUAL_BLOCKS,
+    KNOWN_LOSS,
+    L2_PENALTY,
     MANY_OUTPUTS,
     ONE_OUTPUT,
     SMOOTH_LOSS,
-    Need,
     Needs,
     Target,
     check_dual_start,
@@ -25,23 +27,6 @@ from .setup_one import SetupOne
 from .sweeps_k import PlainK
 from .sweeps_one import PlainOne
 from .tuning import MANY, ONE, PARTS, TuningK, TuningOne
-
-L2_PENALTY = Need(
-    'penalty "l2", the same for all features',
-    lambda p: bool(p.dual_form and p.g.is_l2),
-    lambda p: f"penalty {p.penalty} is not of that kind",
-)
-KNOWN_LOSS = Need(
-    "a loss of the interval family, or the logistic one",
-    lambda p: p.loss.kernel in ("interval", "logistic"),
-    lambda p: f"loss {p.loss.name!r} is neither",
-)
-
-DUAL_BLOCKS = Need(
-    'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
-    lambda p: p.loss.kind is not None and p.soft is not None,
-    lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
-)
 
 
 def begin(

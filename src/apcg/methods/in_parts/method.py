@@ -11,6 +11,7 @@ from ...certify.points import Certificate, Point, Report, Start
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
+    IN_PARTS,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
     Budget,
@@ -23,7 +24,7 @@ from ..base import (
 )
 from ..newton.newton import Newton
 from ..paper.afg import AFGMethod
-from .sweeps import IN_PARTS, PartSweeps
+from .sweeps import PartSweeps
 
 #: Sweeps that a step of Newton's method may cost: it takes about ten steps, sweeps are 10 to 100.
 _SWEEPS = 5.0
@@ -49,7 +50,7 @@ class InParts:
         sweeps = PartSweeps()
         if unmet(sweeps, problem) is None:
             return sweeps, f"SDCA: {few}, some of which are in memory at a time"
-        if unmet(AFGMethod(), problem) is None:
+        if unmet(AFGMethod, problem) is None:
             return AFGMethod(), f"accelerated gradients: {few}, which are multiplied with only"
         raise ValueError(
             f"loss {problem.loss.name!r} with penalty {problem.penalty} and {problem.K} outputs "
@@ -96,7 +97,7 @@ class Noted(Run):
 
 def _newton_pays(problem: ERM) -> bool:
     """Whether a step of Newton's method costs no more than some sweeps, and fits into memory."""
-    if unmet(Newton(), problem) is not None or not _holds(problem):
+    if unmet(Newton, problem) is not None or not _holds(problem):
         return False
     X, d = problem.samples, problem.d
     if 8.0 * _SQUARES * d * d > getattr(X, "room", np.inf):

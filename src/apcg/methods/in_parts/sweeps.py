@@ -20,19 +20,17 @@ from ...data import Chunked, views
 from ...problems import forms
 from ...problems.composite import Composite
 from ...problems.erm import ERM
-from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, Budget, Need, Needs, Target
+from ..base import (
+    COMPILED_LOSS,
+    IN_PARTS,
+    ONE_OUTPUT,
+    SEPARABLE,
+    STRONGLY_CONVEX,
+    Budget,
+    Needs,
+    Target,
+)
 from ..paper.coordinate import CoordinateRun, Coordinates
-
-IN_PARTS = Need(
-    "an X that comes in parts",
-    lambda p: not p.samples.in_memory,
-    lambda p: "this one is in memory",
-)
-STRONGLY_CONVEX = Need(
-    "a strongly convex penalty",
-    lambda p: p.dual_form,
-    lambda p: f"penalty {p.penalty} is not strongly convex",
-)
 
 
 class Blocks:

@@ -34,22 +34,12 @@ from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...problems.erm import ERM
-from ..base import ONE_OUTPUT, Need, Needs, Target
+from ..base import L1_EVERYWHERE, LOSS_IN_PIECES, ONE_OUTPUT, Needs, Target
 from .kkt import KKTTuning, Saddle, size
 from .pieces import InteriorPoints, Pieces, step_length
 
 #: Rows and columns of the largest matrix, 200 MB: a set that needs a larger one is not solved.
 LARGEST = 5000
-IN_PIECES = Need(
-    "a loss with kinks, made of lines and parabolas",
-    lambda p: p.loss.in_pieces,
-    lambda p: f"loss {p.loss.name!r} is not one",
-)
-L1_EVERYWHERE = Need(
-    "a penalty with an L1 part for each feature, and no bounds but w >= 0",
-    lambda p: p.separable and p.interval.splits,
-    lambda p: f"penalty {p.penalty} is not one",
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,7 @@ class InteriorL1:
 
     tuning: InteriorL1Tuning = InteriorL1Tuning()
     name: ClassVar[str] = "interior_l1"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, IN_PIECES, L1_EVERYWHERE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, LOSS_IN_PIECES, L1_EVERYWHERE)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

@@ -54,8 +54,8 @@ from ..base import (
     ONE_OUTPUT,
     SEPARABLE,
     SMOOTH_LOSS,
+    STRONGLY_CONVEX,
     Budget,
-    Need,
     Needs,
     Report,
     Run,
@@ -74,12 +74,6 @@ PLAIN_UP_TO = 10.0
 RESTART_AT = 0.5
 #: A gap of P_t that is this part of the sums it is made of is rounding.
 ROUNDING = 4 * float(np.finfo(float).eps)
-
-STRONGLY_CONVEX = Need(
-    'a strongly convex penalty ("l2", "elasticnet")',
-    lambda p: p.dual_form,
-    lambda p: f"penalty {p.penalty} is not",
-)
 
 
 @dataclass(frozen=True)

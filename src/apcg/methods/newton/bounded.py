@@ -20,15 +20,14 @@ from ..._base.validation import Mask, Vector
 from ..._base.validation import Matrix as Table
 from ...certify.points import Point, Start
 from ...losses import Squared
-from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import At, Objective
 from ..base import (
+    BOUNDS,
     COMPILED_LOSS,
     ONE_OUTPUT,
     SMOOTH_LOSS,
     Budget,
-    Need,
     Needs,
     Report,
     Run,
@@ -37,18 +36,6 @@ from ..base import (
 )
 from ..linalg import factor
 from ..linalg.factor import Factor
-
-
-def _has_bounds(problem: ERM) -> bool:
-    g = problem.g
-    return isinstance(g, Interval) and not g.a.any() and not g.is_quadratic
-
-
-BOUNDS = Need(
-    "a penalty of bounds, with L2 or nothing else",
-    _has_bounds,
-    lambda p: f"penalty {p.penalty} is not of that kind",
-)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from ..base import (
     ONE_OUTPUT,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
+    SPARSE_IN_MEMORY,
     Budget,
-    Need,
     Needs,
     Report,
     Run,
@@ -29,12 +29,6 @@ from .elimination import TUNING, Elimination, EliminationTuning
 from .hessian import NewtonTuning
 from .id_rows import IdRows, id_rows
 from .newton import NewtonRun
-
-SPARSE_IN_MEMORY = Need(
-    "sparse X in memory",
-    lambda p: p.samples.sparse and p.samples.in_memory,
-    lambda p: "X is dense or read in parts",
-)
 
 
 @dataclass(frozen=True)

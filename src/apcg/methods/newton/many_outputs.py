@@ -30,11 +30,11 @@ from ...losses.base import SOFTMAX
 from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ..base import (
+    KNOWN_LOSS_OF_K,
     MANY_OUTPUTS,
     QUADRATIC_OR_NONE,
     SMOOTH_LOSS,
     Budget,
-    Need,
     Needs,
     Report,
     Run,
@@ -80,12 +80,6 @@ class ManyOutputsNewtonTuning:
 TUNING = ManyOutputsNewtonTuning()
 #: A slope that can change P by less than this part of it is rounding.
 _ROUNDING = 1e-13
-
-KNOWN_LOSS = Need(
-    "a loss whose second derivatives it knows",
-    lambda p: p.loss.kind is not None,
-    lambda p: f"loss {p.loss.name!r} is your own",
-)
 
 
 def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
@@ -134,7 +128,7 @@ class BlockNewton:
     """Newton's method on the primal of a problem with K outputs."""
 
     name: ClassVar[str] = "newton"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_OR_NONE, KNOWN_LOSS)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, QUADRATIC_OR_NONE, KNOWN_LOSS_OF_K)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:

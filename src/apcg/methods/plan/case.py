@@ -13,8 +13,8 @@ from ...certify.points import Start
 from ...losses.base import SOFTMAX
 from ...problems import costs
 from ...problems.erm import ERM
-from ..base import Method, unmet
-from ..dual.method import DUAL_BLOCKS, DualSweeps
+from ..base import DUAL_BLOCKS, unmet
+from ..dual.method import DualSweeps
 from ..dual.tuning import MANY, TuningK
 from ..interior import many_outputs as interior_k
 from ..interior.interior_l1 import InteriorL1
@@ -24,7 +24,7 @@ from ..newton import many_outputs as newton_k
 from ..newton.ids import NewtonIds
 from ..newton.newton import Newton
 from ..paper.adaptive.tuning import AdaptiveTuning
-from ..reductions.orthogonal import Orthogonal, hidden
+from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
 from . import predicted
@@ -52,8 +52,8 @@ class Case:
         """Whether the plan may take a method or an idea."""
         return idea not in self.without
 
-    def fits(self, method: Method) -> bool:
-        """Whether the problem has all that the method needs."""
+    def fits(self, method: Any) -> bool:
+        """Whether the problem has all that a method, or a class of methods, needs."""
         return unmet(method, self.problem) is None
 
     @property
@@ -71,7 +71,7 @@ class Case:
     @cached_property
     def newton(self) -> bool:
         """Whether Newton's method for one output fits."""
-        return self.may("newton") and self.fits(Newton())
+        return self.may("newton") and self.fits(Newton)
 
     @property
     def unpenalised(self) -> bool:
@@ -108,14 +108,14 @@ class Case:
         enough = p.d if self.constant else t.square * p.d
         if not costs.is_dense(p) or p.d > t.widest or p.n_samples < enough:
             return False
-        swept = self.at.is_cold and self.may("dual") and self.fits(DualSweeps())
+        swept = self.at.is_cold and self.may("dual") and self.fits(DualSweeps)
         return not swept or predicted.newton_whole(p) < predicted.sweeps(p, self.tol)
 
     @property
     def easy(self) -> bool:
         """Whether lambda is so large that a few dual sweeps take less time than Newton's method."""
         p = self.problem
-        if not (self.at.is_cold and self.may("dual") and self.fits(DualSweeps())):
+        if not (self.at.is_cold and self.may("dual") and self.fits(DualSweeps)):
             return False
         if self.constant or (p.intercept and self.tol < self.tuning.easy_free):
             return False
@@ -125,10 +125,10 @@ class Case:
     def ids(self) -> bool:
         """Whether Newton's method with ids eliminated is predicted to take the least time."""
         p, t = self.problem, self.tuning
-        if not self.may("newton") or not t.ids <= p.d <= p.n_samples or not self.fits(NewtonIds()):
+        if not self.may("newton") or not t.ids <= p.d <= p.n_samples or not self.fits(NewtonIds):
             return False
         others = [math.inf]
-        if self.may("dual") and self.fits(DualSweeps()):
+        if self.may("dual") and self.fits(DualSweeps):
             others.append(predicted.sweeps(p, self.tol))
         if self.newton and self.one_factor:
             others.append(predicted.newton_step(p))
@@ -143,7 +143,7 @@ class Case:
         With many samples and phi'' without jumps Newton's method is tried first: X'X scaled to a
         unit diagonal may do, and where it does not, it gets stuck soon.
         """
-        return self._rounding_hides_lambda and self.fits(Orthogonal())
+        return self._rounding_hides_lambda and self.fits(Orthogonal)
 
     @property
     def raw_columns(self) -> bool:
@@ -153,8 +153,13 @@ class Case:
     @property
     def _rounding_hides_lambda(self) -> bool:
         p = self.problem
-        hides = hidden(p) >= self.tuning.hidden
+        hides = predicted.hidden(p) >= self.tuning.hidden
         return hides and (p.n_samples < p.d or not bends_evenly(p.loss))
+
+    @property
+    def of_norms(self) -> bool:
+        """Whether the penalty is no sum over features: norms of groups, or one of the user's."""
+        return not self.problem.separable
 
     @property
     def zeros(self) -> bool:
@@ -164,7 +169,7 @@ class Case:
     @cached_property
     def interior_l1(self) -> float:
         """What interior points for an L1 part take, in ns; infinite if they do not fit."""
-        return predicted.interior_l1(self.problem) if self.fits(InteriorL1()) else math.inf
+        return predicted.interior_l1(self.problem) if self.fits(InteriorL1) else math.inf
 
     @property
     def matrix_is_cheap(self) -> bool:
@@ -216,7 +221,7 @@ class Case:
     def interior_k(self) -> bool:
         """Whether interior points are affordable, or the only ones for a loss with kinks."""
         p = self.problem
-        return interior_k.applies(p) or (p.loss.gamma == 0 and self.fits(InteriorK()))
+        return interior_k.applies(p) or (p.loss.gamma == 0 and self.fits(InteriorK))
 
     @property
     def small_softmax_net(self) -> bool:

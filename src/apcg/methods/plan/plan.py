@@ -13,8 +13,18 @@ import numpy as np
 from ..._base.validation import choice
 from ...certify.points import Start
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Method, Need, Needs, Run, Target, check_dual_start, unmet
-from ..dual.method import DUAL_BLOCKS, begin
+from ..base import (
+    DUAL_BLOCKS,
+    IN_MEMORY,
+    SMOOTH_OR_SEPARABLE,
+    Method,
+    Needs,
+    Run,
+    Target,
+    check_dual_start,
+    unmet,
+)
+from ..dual.method import begin
 from ..dual.tuning import MANY, PARTS, TuningK
 from ..newton import many_outputs as newton_k
 from ..paper import adaptive
@@ -37,12 +47,6 @@ IDEAS = (
     *dict.fromkeys((*PARTS, *adaptive.IDEAS)),
 )
 
-SOLVABLE = Need(
-    "a smooth loss, or a penalty that is a sum over features",
-    lambda p: p.K > 1 or p.separable or p.loss.gamma > 0,
-    lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
-)
-
 
 @dataclass(frozen=True)
 class Auto:
@@ -53,7 +57,7 @@ class Auto:
     adaptive: AdaptiveTuning = AdaptiveTuning()
     outputs: TuningK = MANY
     name: ClassVar[str] = "auto"
-    needs: ClassVar[Needs] = (IN_MEMORY, SOLVABLE)
+    needs: ClassVar[Needs] = (IN_MEMORY, SMOOTH_OR_SEPARABLE)
 
     def __post_init__(self) -> None:
         for idea in self.without:
@@ -106,5 +110,5 @@ class Auto:
                 return begin(problem, at, target, rng, self.without, self.outputs)
             return AFGMethod().start(problem, at, target, rng)
 
-        goes_on = DUAL_BLOCKS.holds(problem) or unmet(AFGMethod(), problem) is None
+        goes_on = DUAL_BLOCKS.holds(problem) or unmet(AFGMethod, problem) is None
         return BlockPlan(problem, run, target, other, sweeps if goes_on else None, why, rng)

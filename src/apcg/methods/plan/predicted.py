@@ -23,6 +23,7 @@ from ..newton.elimination import TUNING
 from ..newton.id_rows import split
 from ..newton.ids import columns_of
 
+_EPS = float(np.finfo(float).eps)
 #: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on
 #: those kept; and how many fewer for each digit less (digits, rows kept: 5 to 7 to 1e-3, 8 to 10).
 INTERIOR_STEPS, INTERIOR_STEPS_A_DIGIT = 20, 2.0
@@ -200,6 +201,12 @@ def newton_ids(problem: ERM, tol: float) -> float:
     harder = 1 + IDS_HARDER * math.sqrt(difficulty(problem))
     products = IDS_PRODUCTS + IDS_PRODUCTS_A_DIGIT * digits(tol)
     return work + harder * products * one
+
+
+def hidden(problem: ERM) -> float:
+    """The rounding of the largest |a_i|^2 over lambda gamma n: above 1, X X' + lambda hides it."""
+    own = problem.strong_convexity * (problem.loss.gamma or 1.0) * problem.n
+    return 0.5 * _EPS * problem.R**2 / own if own > 0 else math.inf
 
 
 def digits(tol: float) -> float:

@@ -75,7 +75,7 @@ def _span(case: Case) -> Method:
     solver: Method = case.plan
     if case.newton and bends_evenly(loss):
         solver = Newton(NewtonTuning(direct=math.inf))
-    elif loss.gamma > 0 and case.fits(DualSweeps()):
+    elif loss.gamma > 0 and case.fits(DualSweeps):
         solver = DualSweeps()
     passes = case.tuning.spent * case.problem.n_samples
     return Span(solver, most=passes if case.may("orthogonal") else math.inf)
@@ -91,7 +91,7 @@ def _adaptive(case: Case) -> Method:
 
 
 def _why_adaptive(case: Case) -> str:
-    need = unmet(DualSweeps(), case.problem)
+    need = unmet(DualSweeps, case.problem)
     return "the dual is left out" if need is None else f"dual needs {need.what}"
 
 
@@ -99,7 +99,7 @@ RULES = (
     Rule(
         "group_set",
         of="group lasso, smooth loss",
-        when=lambda c: c.may("working_set") and c.fits(GroupSet()),
+        when=lambda c: c.may("working_set") and c.of_norms and c.fits(GroupSet),
         first=lambda c: GroupSet(alone=False),
         why="the penalty makes groups of weights zero",
         then='"afg" if that gets no further',
@@ -107,7 +107,7 @@ RULES = (
     Rule(
         "afg",
         of="a penalty of your own that is no sum over features",
-        when=lambda c: not c.problem.separable,
+        when=lambda c: c.of_norms,
         first=lambda c: AFGMethod(),
         why="the penalty is no sum over features",
     ),
@@ -121,7 +121,7 @@ RULES = (
     Rule(
         "least_squares",
         of="no penalty, squared loss",
-        when=lambda c: c.fits(LeastSquaresMethod()),
+        when=lambda c: c.fits(LeastSquaresMethod),
         first=lambda c: LeastSquaresMethod(),
         why="there is no penalty, and the loss is squared",
         then="the minimiser of least norm, by a singular value decomposition or LSMR",
@@ -137,16 +137,14 @@ RULES = (
     Rule(
         "interior",
         of="no penalty on some features, L2 or none on the others, a loss made of lines",
-        when=lambda c: c.unpenalised and c.problem.loss.gamma == 0 and c.fits(Interior()),
+        when=lambda c: c.unpenalised and c.problem.loss.gamma == 0 and c.fits(Interior),
         first=lambda c: Interior(),
         why="there is no penalty on some features, and the loss has kinks",
     ),
     Rule(
         "newton_bounds",
         of="bounds, with L2 or nothing else, smooth loss, at most 2,000 features",
-        when=lambda c: (
-            c.may("newton") and c.problem.d <= c.tuning.widest and c.fits(BoundedNewton())
-        ),
+        when=lambda c: c.may("newton") and c.problem.d <= c.tuning.widest and c.fits(BoundedNewton),
         first=lambda c: BoundedNewton(),
         why="there are bounds, and few features",
         then='"adaptive" if that gets no further',
@@ -205,7 +203,7 @@ RULES = (
     Rule(
         "working_set",
         of="L1, elastic net, with or without bounds, smooth loss",
-        when=lambda c: c.zeros and c.fits(WorkingSet()),
+        when=lambda c: c.zeros and c.fits(WorkingSet),
         first=_working_set,
         why="the penalty makes weights zero, and the loss is smooth",
         then='"adaptive" if that gets no further, or a step takes longer than the dual; of a loss '
@@ -238,7 +236,7 @@ RULES = (
     Rule(
         "dual",
         of="the same, more samples",
-        when=lambda c: c.kinked and c.may("dual") and c.fits(DualSweeps()),
+        when=lambda c: c.kinked and c.may("dual") and c.fits(DualSweeps),
         first=lambda c: _sweeps(c, "momentum"),
         why=lambda c: f"{c.shape}, and the interior point method for what is slow",
         then='then "interior" on the samples that are left, or "smoothing" if next to all are left',
@@ -246,7 +244,7 @@ RULES = (
     Rule(
         "dual",
         of="L2 otherwise",
-        when=lambda c: c.may("dual") and c.fits(DualSweeps()),
+        when=lambda c: c.may("dual") and c.fits(DualSweeps),
         first=_sweeps,
         why=lambda c: c.shape,
         then='plain sweeps, then momentum; "newton" if the dual turns out to be slow',
@@ -263,7 +261,7 @@ RULES = (
         "least_squares",
         many=True,
         of="no penalty, squared loss",
-        when=lambda c: c.fits(LeastSquaresMethod()),
+        when=lambda c: c.fits(LeastSquaresMethod),
         first=lambda c: LeastSquaresMethod(),
         why="there is no penalty, and the loss is squared",
         then="the minimiser of least norm, by a singular value decomposition or LSMR",
@@ -272,7 +270,7 @@ RULES = (
         "newton",
         many=True,
         of="no penalty on some features, L2 or none on the others, smooth loss",
-        when=lambda c: c.unpenalised and c.fits(BlockNewton()),
+        when=lambda c: c.unpenalised and c.fits(BlockNewton),
         first=lambda c: BlockNewton(),
         why="there is no penalty on some features",
     ),
@@ -280,7 +278,7 @@ RULES = (
         "group_set",
         many=True,
         of="a penalty on rows of W, softmax or squared loss (the multi-task lasso)",
-        when=lambda c: c.fits(OutputsGroupSet()) and not c.small_softmax_net,
+        when=lambda c: c.of_norms and c.fits(OutputsGroupSet) and not c.small_softmax_net,
         first=lambda c: OutputsGroupSet(),
         why="the penalty chooses rows of W",
     ),
@@ -288,7 +286,7 @@ RULES = (
         "working_set",
         many=True,
         of="softmax with L1",
-        when=lambda c: not c.swept and c.fits(ClassSet()),
+        when=lambda c: not c.swept and c.fits(ClassSet),
         first=lambda c: ClassSet(),
         why="the penalty chooses entries of W",
     ),
@@ -319,7 +317,7 @@ RULES = (
         "afg",
         many=True,
         of="other penalties on W, and a loss or penalty of your own",
-        when=lambda c: not c.swept and c.fits(AFGMethod()),
+        when=lambda c: not c.swept and c.fits(AFGMethod),
         first=lambda c: AFGMethod(),
         why="no sweep over blocks knows this loss with this penalty",
     ),

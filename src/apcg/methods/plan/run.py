@@ -21,8 +21,9 @@ from ..interior.interior_l1 import LARGEST, InteriorL1
 from ..newton.newton import Newton
 from ..paper.adaptive import AdaptiveMethod
 from ..paper.afg import AFGMethod
-from ..reductions.orthogonal import Orthogonal, hidden, is_cheap
+from ..reductions.orthogonal import Orthogonal, is_cheap
 from ..reductions.smoothing import Smoothing
+from . import predicted
 from .case import bends_evenly
 from .watch import Watch
 
@@ -132,11 +133,11 @@ class PlanRun(Run):
         if stuck and self.at_work == "least_squares":  # rounding is all that is left
             return None
         if stuck and self.at_work == "interior":  # its points came too close to their bounds
-            return Smoothing() if unmet(Smoothing(), self.problem) is None else None
+            return Smoothing() if unmet(Smoothing, self.problem) is None else None
         p = self.problem
         small = min(p.n_samples, p.d) <= LARGEST
         sparse = stuck and small and self.at_work == "working_set"
-        if sparse and unmet(InteriorL1(), p) is None:  # a loss with kinks
+        if sparse and unmet(InteriorL1, p) is None:  # a loss with kinks
             return InteriorL1()
         if not self.problem.separable:
             return AFGMethod()
@@ -146,13 +147,13 @@ class PlanRun(Run):
     @cached_property
     def _last(self) -> Method | None:
         """For what has too few digits for all others; None if it does not apply."""
-        fits = not self._left_out and unmet(Orthogonal(), self.problem) is None
+        fits = not self._left_out and unmet(Orthogonal, self.problem) is None
         return Orthogonal() if fits else None
 
     @cached_property
     def _doubtful(self) -> bool:
         """Whether a factor may lack digits, and `_last` has them."""
-        return self._last is not None and hidden(self.problem) >= DOUBTFUL
+        return self._last is not None and predicted.hidden(self.problem) >= DOUBTFUL
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""

@@ -116,7 +116,7 @@ def interior_applies(problem: ERM, tuning: PlanTuning) -> bool:
     It knows smooth losses of the hinge family too, but Newton's method is there for these.
     """
     kinks = problem.loss.gamma == 0
-    return kinks and problem.d <= tuning.interior_widest and unmet(Interior(), problem) is None
+    return kinks and problem.d <= tuning.interior_widest and unmet(Interior, problem) is None
 
 
 def seconds(ns: float) -> str:
@@ -140,7 +140,7 @@ class Watch:
         self._pass = costs.lean_sweep(problem) + costs.RATES.call
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
-        if small and unmet(Newton(), problem) is None:
+        if small and unmet(Newton, problem) is None:
             self._step = predicted.newton_step(problem)
             self._step_passes = 1 + predicted.in_passes(problem, costs.gram_entries(problem))
         self.interior = interior_applies(problem, tuning)

@@ -9,7 +9,7 @@ X, because it starts at zero and stays in its row space.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import svd
@@ -18,9 +18,8 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from ..._base.validation import Matrix, Vector
 from ...certify.points import Certificate, Point, Start
 from ...data.views import table
-from ...losses import Columns, Squared
 from ...problems.erm import ERM
-from ..base import Budget, Need, Needs, Report, Run, Target, Work
+from ..base import NO_PENALTY, SQUARED_LOSS, Budget, Needs, Report, Run, Target, Work
 
 #: Multiply-adds of a decomposition, and numbers of a dense copy of X, at most.
 MOST, ROOM = 2e10, 5e7
@@ -29,26 +28,12 @@ REFINED = 2
 _EPS = float(np.finfo(float).eps)
 
 
-def _is_squared(loss: Any) -> bool:
-    return isinstance(loss.loss if isinstance(loss, Columns) else loss, Squared)
-
-
-SQUARED = Need(
-    'loss "squared"', lambda p: _is_squared(p.loss), lambda p: f"loss {p.loss.name!r} is another"
-)
-NO_PENALTY = Need(
-    "no penalty, and no bounds",
-    lambda p: getattr(p.g, "is_free", False),
-    lambda p: f"penalty {p.penalty} is one",
-)
-
-
 @dataclass(frozen=True)
 class LeastSquaresMethod:
     """The method "least_squares". It needs no start."""
 
     name: ClassVar[str] = "least_squares"
-    needs: ClassVar[Needs] = (SQUARED, NO_PENALTY)
+    needs: ClassVar[Needs] = (SQUARED_LOSS, NO_PENALTY)
     side: ClassVar[str] = "primal"
 
     def start(

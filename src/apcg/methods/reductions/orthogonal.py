@@ -16,7 +16,6 @@ points, if the loss has kinks). Whatever was rounded on the way, `refine` puts r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -32,8 +31,19 @@ from ...data.views import table
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Objective
-from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Need, Needs, Report, Run, Target, Work, unmet
-from ..dual.method import L2_PENALTY
+from ..base import (
+    COMPILED_LOSS,
+    L2_PENALTY,
+    ONE_OUTPUT,
+    Budget,
+    Need,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
+    unmet,
+)
 from ..interior.interior import Interior
 from ..newton.newton import NewtonRun, NewtonTuning
 from ..newton.stacked import Stacked
@@ -72,7 +82,7 @@ AFFORDABLE = Need(
 )
 KNOWN = Need(
     'a smooth loss, "hinge" or "epsilon_insensitive"',
-    lambda p: p.loss.gamma > 0 or unmet(Interior(), p) is None,
+    lambda p: p.loss.gamma > 0 or unmet(Interior, p) is None,
     lambda p: f"loss {p.loss.name!r} is another one",
 )
 
@@ -89,12 +99,6 @@ class Orthogonal:
     ) -> OrthogonalRun:
         """Begin with nothing: the first `advance` decomposes X."""
         return OrthogonalRun(problem, target, rng)
-
-
-def hidden(problem: ERM) -> float:
-    """The rounding of the largest |a_i|^2 over lambda gamma n: above 1, X X' + lambda hides it."""
-    own = problem.strong_convexity * (problem.loss.gamma or 1.0) * problem.n
-    return 0.5 * _EPS * problem.R**2 / own if own > 0 else math.inf
 
 
 def is_cheap(problem: ERM) -> bool:
@@ -202,7 +206,7 @@ class OrthogonalRun(Run):
         """By Newton's method, if the loss is smooth; by interior points, if it is in pieces."""
         if self.problem.loss.gamma > 0:
             yield self._by_newton(ways, hessian, budget)
-        if unmet(Interior(), ways.small) is None:
+        if unmet(Interior, ways.small) is None:
             yield from self._by_interior(ways, budget)
 
     def _by_newton(self, ways: OrthogonalCoordinates, hessian: Stacked, budget: Budget) -> Answer:

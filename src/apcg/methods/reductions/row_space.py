@@ -29,13 +29,18 @@ from ...certify.certificate import certify_enough
 from ...certify.points import Certificate, Point, Start
 from ...data import Dense, Matrix
 from ...problems.erm import ERM
-from ..base import COMPILED_LOSS, ONE_OUTPUT, Budget, Method, Need, Needs, Report, Run, Target, Work
-from ..dual.method import L2_PENALTY
-
-DENSE = Need(
-    "dense X in memory",
-    lambda p: isinstance(p.samples, Dense) and p.d > 0,
-    lambda p: f"X is {p.samples!r}",
+from ..base import (
+    COMPILED_LOSS,
+    DENSE_IN_MEMORY,
+    L2_PENALTY,
+    ONE_OUTPUT,
+    Budget,
+    Method,
+    Needs,
+    Report,
+    Run,
+    Target,
+    Work,
 )
 
 
@@ -51,7 +56,7 @@ class Span:
     patience: int = 2
     most: float = math.inf
     name: ClassVar[str] = "span"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, L2_PENALTY, DENSE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, L2_PENALTY, DENSE_IN_MEMORY)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SpanRun:
         """Begin at x, or at zero."""

@@ -23,8 +23,8 @@ from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ...problems.side_by_side import side_by_side
-from ..base import Budget, Target
-from ..dual.method import DUAL_BLOCKS, DualSweeps, begin
+from ..base import DUAL_BLOCKS, Budget, Target
+from ..dual.method import DualSweeps, begin
 from ..dual.setup_k import SetupK
 from ..dual.tuning import MANY
 from ..newton.hessian import Hessian
