@@ -269,3 +269,11 @@ def test_large_means_without_an_intercept_arrive(K):
     most = np.linalg.norm(X.T @ Y, axis=1).max() / 50
     r = solve(ERM(X, y, "squared", penalty, 1e-6 * most), tol=1e-8, max_epochs=200)
     assert r.converged
+
+
+def test_a_model_that_is_dear_is_left_early():
+    _, _, model, _ = model_of(2, [1] * 30, alike=30.0, a=1e-6, scale=100.0)
+    _, _, other, _ = model_of(2, [1] * 30, alike=30.0, a=1e-6, scale=100.0)
+    model.solve(1e-14, 0.0, 1e-14, 0.0, room_ns=0.0)
+    other.solve(1e-14, 0.0, 1e-14, 0.0)
+    assert 0 < model.work < 0.5 * other.work

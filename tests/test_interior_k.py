@@ -22,6 +22,7 @@ LOSSES = {
     "huber": losses.Huber(0.7),
     "epsilon": losses.EpsilonInsensitive(0.1),
     "pinball": losses.Pinball(0.3),
+    "squared epsilon": losses.SquaredEpsilonInsensitive(0.1),
 }
 PENALTIES = ("l2", "l1", "elasticnet", "group", "group_elasticnet")
 
@@ -133,6 +134,31 @@ def test_auto_leaves_slow_sweeps_for_it():
     r = solve(ERM(X, y, "multiclass_hinge", "l2", 1e-6), random_state=0)
     assert r.converged
     assert any("interior" in note for note in r.trace.notes)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_auto_leaves_newtons_method_that_goes_round_for_it(scaled):
+    """Columns of a loss whose phi'' jumps, with a small alpha."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 50)) * (10 ** rng.uniform(-1.5, 1.5, 50) if scaled else 1.0)
+    z = X @ rng.standard_normal((50, 4))
+    y = np.sign(z / z.std() + 0.3 * rng.standard_normal((400, 4)))
+    r = solve(ERM(X, y, losses.SmoothedHinge(0.02), "l2", 1e-5), random_state=0)
+    assert r.converged
+    assert any("newton -> interior" in note for note in r.trace.notes)
+
+
+def test_auto_leaves_sets_of_groups_that_are_slow_for_it():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((120, 60)) * 10 ** rng.uniform(-1.5, 1.5, 60)
+    X += 3 * rng.standard_normal(60)
+    y = (X[:, :3] + rng.standard_normal((120, 3))).argmax(axis=1)
+    y[:3] = 0, 1, 2
+    p = ERM(X, y, "multinomial", "group", 1e-5, intercept=True)
+    r = solve(p, random_state=0)
+    assert r.converged
+    assert any("group_set -> interior" in note for note in r.trace.notes)
+    assert solve(p, max_epochs=20, random_state=0).epochs < 200
 
 
 def test_its_work_counts_as_passes_and_a_budget_ends_it():

@@ -46,7 +46,7 @@ class Uneven(losses.Loss):
 
 LOSSES = [
     losses.Hinge(), losses.SmoothedHinge(), losses.SmoothedHinge(0.01), losses.SquaredHinge(),
-    losses.Huber(), losses.EpsilonInsensitive(0.1), Uneven(),
+    losses.Huber(), losses.EpsilonInsensitive(0.1), losses.SquaredEpsilonInsensitive(0.1), Uneven(),
 ]  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from one_output import (
     TINY,
     Case,
     Phi,
-    conjugate_of_g,
     random_data,
     random_loss,
     random_penalty,
@@ -97,13 +96,11 @@ class Classes:
 class OutputsCase(Case):
     """A problem with K outputs; `phi` is Classes, or Phi of a sum over outputs."""
 
-    rows: bool = False  # whether the penalty is on rows of W: g is then (a, b)
-
     def values(self, w, x, b, alpha):
         """P, D, and how far rounding may have moved either; D is None if x is not feasible."""
         A = (self.X.toarray() if sp.issparse(self.X) else self.X).astype(LONG)
         w, x, b = (np.asarray(v, dtype=LONG) for v in (w, x, b))
-        y, alpha = np.asarray(self.y), LONG(alpha)
+        y, alpha = np.asarray(self.y), LONG(alpha or 1)  # as of one output
         s, n = self.scaled_weights()
         classes = isinstance(self.phi, Classes)
         margin = not classes and self.loss.margin
@@ -120,7 +117,7 @@ class OutputsCase(Case):
             off = off + np.abs(y)
             phi, slope = self.phi.value(m).sum(axis=1), self.phi.steepest(m, off)
             bend = self._bend()
-        at_w, sizes_w = self._g(w)
+        at_w, sizes_w = self.penalty_at(w)
         P = np.sum(s * phi) / n + alpha * at_w
         room = np.abs(P) + np.sum(s[:, None] * slope * off) / n + alpha * sizes_w
         room_P = EPS * (room + EPS * np.sum(s[:, None] * off**2) / n * bend)
@@ -150,7 +147,7 @@ class OutputsCase(Case):
             feasible &= bool(np.all(np.abs(signed.sum(axis=0)) <= 100 * EPS * most))
         v = A.T @ signed / (alpha * n)
         dv = EPS * (np.abs(A).T @ np.abs(x)) / (alpha * n)
-        g_star, room, inside = self._g_star(v, dv, w)
+        g_star, room, inside = self.conjugate_at(v, dv, w)
         D = -total / n - alpha * g_star
         room_D = EPS * sizes / n + alpha * room
         # where x/s is rounded: the slope of phi* is a prediction
@@ -158,34 +155,6 @@ class OutputsCase(Case):
         if self.intercept:
             room_D += EPS * most * np.abs(b).sum() / n
         return (D if feasible and inside else None), room_D
-
-    def _g(self, w):
-        """g(W), and the sum of the sizes of its terms"""
-        if self.rows:
-            norms = np.sqrt(np.sum(w**2, axis=1))
-            value = np.sum(LONG(self.g[0]) * norms + LONG(self.g[1]) / 2 * norms**2)
-            return value, value
-        a, c, lower, upper = self._parts(w)
-        value = np.sum(a * np.abs(w) + c / 2 * w**2)
-        return (LONG(np.inf) if np.any((w < lower) | (w > upper)) else value), value
-
-    def _parts(self, w):
-        each = (np.asarray(v, dtype=LONG) for v in self.g)
-        return (np.broadcast_to(v[:, None] if v.ndim else v, w.shape) for v in each)
-
-    def _g_star(self, v, dv, w):
-        """g*(V), its rounding, and whether it is finite"""
-        if not self.rows:
-            return conjugate_of_g(v, dv, w, *self._parts(w))
-        a, c = map(LONG, self.g)
-        norms, dn = np.sqrt(np.sum(v**2, axis=1)), np.sqrt(np.sum(dv**2, axis=1))
-        over = np.maximum(norms - a, 0)
-        if c == 0:
-            size = np.sqrt(np.sum(w**2, axis=1))
-            return LONG(0), np.sum(dn * size), not np.any(over > 1000 * (dn + EPS * a))
-        value = np.sum(over**2) / (2 * c)
-        dn = dn + EPS * (norms + a)
-        return value, EPS * value + np.sum(over * dn + dn**2) / c, True
 
 
 def random_outputs(rng):
@@ -222,7 +191,7 @@ def random_outputs(rng):
     alpha = float(10 ** rng.uniform(-6, 1))
     intercept = bool(rng.random() < 0.35)
     return OutputsCase(stored(X, rng), y, weight, loss, phi, penalty, g, options, alpha, intercept,
-                       rows)  # fmt: skip
+                       np.arange(d) if rows else None)  # fmt: skip
 
 
 def random_classes(rng, z, n, K):

@@ -33,7 +33,7 @@ def random_groups(rng):
     """A problem of K outputs with a penalty on the rows of W."""
     while True:
         case = random_outputs(rng)
-        if case.rows:
+        if case.groups is not None:
             return case
 
 

@@ -119,9 +119,10 @@ class Case:
     options: dict
     alpha: float
     intercept: bool
+    groups: np.ndarray | None = None  # of each feature, if g is (a, b) of norms: a for each group
 
     def problem(self):
-        return ERM(
+        made = ERM(
             self.X,
             self.y,
             self.loss,
@@ -131,6 +132,10 @@ class Case:
             intercept=self.intercept,
             **self.options,
         )
+        if self.alpha == 0 or made.reach:  # features without a penalty: the gap is that on a box
+            a, b = (0.0, 0.0) if self.alpha == 0 else self.g[:2]
+            self.g = a, b, made.interval.lower.reshape(-1), made.interval.upper.reshape(-1)
+        return made
 
     def values(self, w, x, b, alpha):
         """P, D, and how far rounding may have moved either; D is None if x is not feasible."""
@@ -138,15 +143,12 @@ class Case:
         y, w, x, b = (np.asarray(v, dtype=LONG) for v in (self.y, w, x, b))
         margin = self.loss.margin
         s, n = self.scaled_weights()
-        ga, gb, lower, upper = (np.broadcast_to(np.asarray(v, dtype=LONG), w.shape) for v in self.g)
-        alpha = LONG(alpha)
+        alpha = LONG(alpha or 1)  # without a penalty it has no say
 
         z = A @ w + b
         m = z * y if margin else z - y
         phi = self.phi.value(m)
-        P = np.sum(s * phi) / n + alpha * np.sum(ga * np.abs(w) + gb / 2 * w**2)
-        if np.any((w < lower) | (w > upper)):
-            P = LONG(np.inf)
+        P = np.sum(s * phi) / n + alpha * self.penalty_at(w)[0]
         off = np.abs(A) @ np.abs(w) + np.abs(b) + np.abs(y)
         room = np.abs(P) + np.sum(s * self.phi.steepest(m, off) * off) / n
         bend = self._bend()
@@ -168,7 +170,7 @@ class Case:
         total, sizes = np.sum(s * conj), np.sum(s * size)
         if not margin:
             total, sizes = total - np.sum(x * y), sizes + np.sum(np.abs(x * y))
-        g_star, room_g, inside = conjugate_of_g(v, dv, w, ga, gb, lower, upper)
+        g_star, room_g, inside = self.conjugate_at(v, dv, w)
         feasible &= inside
         D = -total / n - alpha * g_star
         room_D = EPS * sizes / n + alpha * room_g
@@ -184,6 +186,40 @@ class Case:
         s = given.astype(LONG)
         n = np.count_nonzero(s)
         return s * (n / s.sum()), n
+
+    def penalty_at(self, w):
+        """g(w), and the sum of the sizes of its terms"""
+        if self.groups is not None:
+            norms, a, b = self.norms(w), np.asarray(self.g[0], dtype=LONG), LONG(self.g[1])
+            value = np.sum(a * norms + b / 2 * norms**2)
+            return value, value
+        a, b, lower, upper = self._parts(w)
+        value = np.sum(a * np.abs(w) + b / 2 * w**2)
+        return (LONG(np.inf) if np.any((w < lower) | (w > upper)) else value), value
+
+    def conjugate_at(self, v, dv, w):
+        """g*(v), its rounding, and whether it is finite"""
+        if self.groups is None:
+            return conjugate_of_g(v, dv, w, *self._parts(w))
+        a, b = np.asarray(self.g[0], dtype=LONG), LONG(self.g[1])
+        norms, dn = self.norms(v), self.norms(dv)
+        over = np.maximum(norms - a, 0)
+        if b == 0:
+            inside = not np.any(over > 1000 * (dn + EPS * a))
+            return LONG(0), np.sum(dn * self.norms(w)), inside
+        value = np.sum(over**2) / (2 * b)
+        dn = dn + EPS * (norms + a)
+        return value, EPS * value + np.sum(over * dn + dn**2) / b, True
+
+    def norms(self, w):
+        """|w_q| of each group of features"""
+        squares = np.zeros(self.groups.max() + 1, dtype=LONG)
+        np.add.at(squares, self.groups, w**2 if w.ndim == 1 else np.sum(w**2, axis=1))
+        return np.sqrt(squares)
+
+    def _parts(self, w):
+        each = (np.asarray(v, dtype=LONG) for v in self.g)
+        return (np.broadcast_to(v[:, None] if v.ndim and w.ndim > 1 else v, w.shape) for v in each)
 
     def _bend(self):
         gamma = 4.0 if self.phi.parts is None else self.phi.parts[2]
@@ -224,7 +260,7 @@ def _largest(v, ga, gb, lower, upper):
 
 
 def random_loss(rng):
-    one = rng.integers(11)
+    one = rng.integers(13)
     wide = float(10 ** rng.uniform(-3, 2))
     if one == 0:
         return losses.Hinge(), Phi((1.0, 0.0, 0.0, 0.0, 1.0))
@@ -241,6 +277,13 @@ def random_loss(rng):
     if one == 7:
         epsilon = float(rng.choice([0.0, 0.1, wide]))
         return losses.EpsilonInsensitive(epsilon), Phi((0.0, epsilon, 0.0, -1.0, 1.0))
+    if one == 11:
+        q = float(rng.choice([0.5, 0.9, rng.uniform(0.01, 0.99)]))
+        return losses.Pinball(q), Phi((0.0, 0.0, 0.0, q - 1.0, q))
+    if one == 12:
+        epsilon = float(rng.choice([0.0, 0.1, wide]))
+        made = losses.SquaredEpsilonInsensitive(epsilon)
+        return made, Phi((0.0, epsilon, 0.5, -np.inf, np.inf))
     if one == 8:
         base = [
             (losses.Logistic(), None),
@@ -269,6 +312,7 @@ def random_penalty(rng, d):
         ratio = float(rng.choice([1e-8, 1 - 1e-14]))
     wide = rng.choice([2, 2, 4])
     vector = 10 ** rng.uniform(-wide, wide, d)
+    some = vector * (rng.random(d) < 0.7)
     penalty, g, options = [
         ("l2", (0.0, 1.0, -inf, inf), {}),
         ("l2", (0.0, 1.0, -inf, inf), {}),
@@ -284,11 +328,27 @@ def random_penalty(rng, d):
         ("l1", (1.0, 0.0, -inf, inf), {}),
         (penalties.L1(vector), (vector, 0.0, -inf, inf), {}),
         (penalties.Box(-vector, 2 * vector), (0.0, 0.0, -vector, 2 * vector), {}),
-    ][rng.integers(10)]
+        (None, (0.0, 0.0, -inf, inf), {}),
+        (penalties.L2(some), (0.0, some, -inf, inf), {}),
+    ][rng.integers(12)]
     if rng.random() < 0.15:
         options = {**options, "positive": True}
         g = (*g[:2], np.maximum(g[2], 0.0), g[3])
+    elif rng.random() < 0.1:
+        options = {**options, "positive": (-vector, 2.0)}
+        g = (*g[:2], np.maximum(g[2], -vector), np.minimum(g[3], 2.0))
     return penalty, g, options
+
+
+def random_partition(rng, d):
+    """A group lasso, its g, and the group of each feature."""
+    group_of = np.sort(rng.integers(max(1, int(d ** rng.uniform(0, 1))), size=d))
+    group_of = np.unique(group_of, return_inverse=True)[1]
+    rng.shuffle(group_of)
+    count = group_of.max() + 1
+    a = 10 ** rng.uniform(-1, 1, count) if rng.random() < 0.5 else np.ones(count)
+    members = [np.flatnonzero(group_of == q) for q in range(count)]
+    return penalties.GroupLasso(members, a), (a, 0.0), group_of
 
 
 def random_data(rng):
@@ -370,6 +430,10 @@ def random_case(rng):
             y[:] = rng.choice([0.0, 1.0, -700.0])
     weight = random_weights(rng, n)
     penalty, g, options = random_penalty(rng, d)
-    alpha = float(10 ** rng.uniform(-8, 1))
-    intercept = bool(rng.random() < 0.35)
-    return Case(stored(X, rng), y, weight, loss, phi, penalty, g, options, alpha, intercept)
+    alpha = float(10 ** rng.uniform(-8, 1)) if rng.random() < 0.97 else 0.0
+    intercept, groups = bool(rng.random() < 0.35), None
+    if rng.random() < 0.1 and alpha > 0:
+        penalty, g, groups = random_partition(rng, d)
+        options = {}
+    return Case(stored(X, rng), y, weight, loss, phi, penalty, g, options, alpha, intercept,
+                groups)  # fmt: skip

@@ -66,7 +66,7 @@ class Loss(ScalarLoss):
         if self.kernel != "interval":
             return False
         finite = sum(map(math.isfinite, self.domain))
-        return finite == 2 or (finite == 1 and not self.conjugate_kink)
+        return finite != 1 if self.conjugate_kink else finite > 0
 
     @property
     def conjugate_kink(self) -> bool:

@@ -71,17 +71,17 @@ NORMS = Need(
 )
 KNOWN_LOSS = Need(
     "a loss that the compiled code knows",
-    lambda p: p.loss.kind is not None and _in_one_piece(p.loss),
+    lambda p: p.loss.kind is not None and _in_pieces(p.loss),
     lambda p: f"loss {p.loss.name!r} is not one",
 )
 
 
-def _in_one_piece(loss: Any) -> bool:
-    """Not |x| and x^2 at once in phi*."""
+def _in_pieces(loss: Any) -> bool:
+    """Whether its pieces are bounded all, or none."""
     if not isinstance(loss, Columns) or loss.kind == LOGISTIC:
         return True
-    _, epsilon, gamma, *_ = loss.loss.theta
-    return bool(epsilon == 0 or gamma == 0)
+    _, epsilon, _, lower, upper = loss.loss.theta
+    return bool(epsilon == 0 or math.isfinite(lower) == math.isfinite(upper))
 
 
 def applies(problem: ERM, tuning: InteriorKTuning = TUNING) -> bool:

@@ -33,7 +33,7 @@ from ..paper.afg import AFGMethod
 from .case import Case
 from .rules import choose
 from .run import PlanRun
-from .run_k import BlockPlan, Named, factors
+from .run_k import BlockPlan, Named, factors, rescue
 from .watch import PlanTuning, Watch
 
 #: What can be left out of the plan.
@@ -99,6 +99,7 @@ class Auto:
     ) -> Run:
         run = first.start(problem, at, target, rng)
         watched = first.name in ("dual", "newton", "interior") and problem.box is None
+        watched = watched or rescue(problem, first.name)
         other = factors(problem) if first.name == "dual" else first.name
         if first.name == "newton" and not newton_k.applies(problem):
             watched = False

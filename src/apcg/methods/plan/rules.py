@@ -281,6 +281,7 @@ RULES = (
         when=lambda c: c.of_norms and c.fits(OutputsGroupSet) and not c.small_softmax_net,
         first=lambda c: OutputsGroupSet(),
         why="the penalty chooses rows of W",
+        then='of a softmax "interior" where that is slow',
     ),
     Rule(
         "working_set",
@@ -343,7 +344,7 @@ RULES = (
         first=lambda c: BlockDual(c.without, c.outputs),
         why=lambda c: f"sweeps over blocks of {c.problem.K} outputs",
         then='if the dual turns out to be slow and W is small, "newton" for a smooth loss with L2, '
-        '"interior" for all others',
+        '"interior" for all others, and where that goes round between the pieces of a loss',
     ),
 )
 

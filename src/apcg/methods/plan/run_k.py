@@ -11,19 +11,25 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..._base.validation import Vector
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
-from ...losses.base import SIMPLEX
+from ...losses.base import SIMPLEX, SOFTMAX
+from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from ..dual.driver import DualRun
 from ..interior import many_outputs as interior
 from ..newton import many_outputs as newton
 from ..paper.full import FullRun
+from .case import bends_evenly
 
 #: A method with factors that gets no further is at the end of what rounding leaves at this relative
 #: gap.
 ROUNDING = 1e-9
+#: Newton's method, or sets of groups, may take so many times what it is predicted to take, or what
+#: interior points are.
+ROUND = 2.0
 #: So many times its predicted passes are kept for it, if the sweeps will not end in time.
 SPARE = 1.5
 
@@ -38,6 +44,18 @@ def factors(problem: ERM) -> str:
         if not (pieces and interior.cost(problem) < newton.cost(problem)):
             return "newton"
     return "interior" if interior.applies(problem) else ""
+
+
+def rescue(problem: ERM, name: str) -> bool:
+    """Whether interior points take over where this method is slow.
+
+    Newton's method is where phi'' jumps, sets of groups of a softmax at small alphas.
+    """
+    loss = problem.loss
+    columns = isinstance(loss, Columns) and not bends_evenly(loss.loss)
+    jumps = name == "newton" and (columns or loss.kind == SIMPLEX)
+    sets = name == "group_set" and loss.kind == SOFTMAX
+    return (jumps or sets) and interior.applies(problem)
 
 
 _LESS = "less time than what is left, by the observed rate"
@@ -61,7 +79,7 @@ class Named(Run):
 class BlockPlan(Run):
     """Sweeps over blocks, until `other` would take less time than what is left of them.
 
-    other   the method with factors: "newton" or "interior"
+    other   the method with factors: "newton" or "interior"; or "group_set"
     sweeps  goes on from its answer, where that gets no further; None: nothing does
     """
 
@@ -79,11 +97,12 @@ class BlockPlan(Run):
         self._other, self._rng = other, rng
         #: what was chosen and why, in words
         self.notes: list[str] = []
-        self._take(run, f"{{}}: {why}")
-        self._failed = False
         cost = newton.cost if other == "newton" else interior.cost
         self._cost, self._sweep = cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
+        self._rescue = rescue(problem, other)
+        self._take(run, f"{{}}: {why}")
+        self._failed = False
 
     def _take(self, run: Run, note: str) -> None:
         """Go on with another run; {} in the note stands for its name."""
@@ -93,6 +112,12 @@ class BlockPlan(Run):
         rest = "dual" if isinstance(run, DualRun) else "afg"
         self.at_work = self._other if self._factors else rest
         self.notes.append(note.format(self.at_work))
+        #: passes after which interior points take over, if they can; some are kept for them
+        self._slow = math.inf
+        kept = SPARE * interior.cost(self.problem) / self._sweep
+        if self._factors and self._target.max_passes > kept:
+            most = max(self._passes, self._target.max_passes - kept)
+            self._slow = min(self._passes + ROUND * self._cost / self._sweep, most)
         if isinstance(run, DualRun):
             run.notes = self.notes
 
@@ -111,6 +136,13 @@ class BlockPlan(Run):
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
             said = self._run.report
+            if self._rescue and (self._passes > self._slow or (self._factors and said.stuck)):
+                self._rescue = False
+                if self._left(self._run):
+                    name, self._other = self._other, "interior"
+                    run = interior.InteriorKRun(self.problem, self._target)
+                    self._take(run, f"{name} -> {{}}: it takes longer than predicted")
+                return Work(spent)
             if self._factors and said.stuck:
                 self._go_back(self._run)
                 return Work(spent)
@@ -133,10 +165,15 @@ class BlockPlan(Run):
         at = Start(w=w, b=found.b if self.problem.intercept else None)
         return newton.BlockNewton().start(self.problem, at, self._target, self._rng)
 
+    def _left(self, run: Run) -> Certificate | None:
+        """The certificate of where a run is, unless only rounding is left."""
+        found = certify(self.problem, run.point().bare())
+        return found if found.relative > max(self._target.tol, ROUNDING) else None
+
     def _go_back(self, run: Run) -> None:
         """Sweeps from where the method with factors is, unless only rounding is left."""
-        found = certify(self.problem, run.point().bare())
-        if self._sweeps is not None and found.relative > max(self._target.tol, ROUNDING):
+        found = self._left(run)
+        if self._sweeps is not None and found is not None:
             self._failed = True
             sweeps = self._sweeps(Start(found.x, found.w, found.b))
             self._take(sweeps, f"{self._other} -> {{}}: it got no further")
@@ -145,7 +182,8 @@ class BlockPlan(Run):
         """Whether the dual, at the rate of the last half of the run, takes longer than `other`."""
         t = newton.TUNING
         early = self._passes * self._sweep < t.earliest * self._cost
-        room = self._target.max_passes - self._passes - SPARE * self._cost / self._sweep
+        kept = ROUND * self._cost + interior.cost(self.problem) if self._rescue else self._cost
+        room = self._target.max_passes - self._passes - SPARE * kept / self._sweep
         if self._failed or (early and room > 0) or not 0 < gap < math.inf:
             return False
         self._gaps.append((self._passes, gap))
@@ -164,6 +202,10 @@ class BlockPlan(Run):
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work."""
         self._run.seen(certificate)
+
+    def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> Run | None:
+        """The method at work alone goes on: the next plan chooses anew."""
+        return self._run.resume(problem, target, w)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What the method at work has to add."""

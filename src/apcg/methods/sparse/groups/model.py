@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,9 @@ class ModelTuning:
     calls: float = 1e5
     group: float = 20.0
     madd: float = 0.1
+    #: a model is left, solved or not, after so many turns of sweeps and Newton steps and passes
+    turns: int = 5
+    passes: float = 30.0
 
 
 MODEL = ModelTuning()
@@ -139,6 +143,8 @@ class GroupModel:
         self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
         self._factored = False  # whether conjugate gradients were not enough
         self._cut = False  # whether the step of a factor that was made for that was cut
+        #: ns that it took, as predicted
+        self.work = 0.0
 
     @property
     def v(self) -> Matrix:
@@ -150,21 +156,27 @@ class GroupModel:
         """slope - G (v - w)"""
         return self._g.T
 
-    def solve(self, target: float, enough: float, fine: float, least: float) -> None:
-        """As in `gram`, with violations relative to a_q."""
+    def solve(
+        self, target: float, enough: float, fine: float, least: float, room_ns: float = math.inf
+    ) -> None:
+        """As in `gram`, with violations relative to a_q; for about `room_ns`, or a few turns."""
         t, on = self._tuning, self._on
         K, size = self._v.shape
         single = on.starts.size == size + 1
         room = np.empty(K * (1 if single else int((on.starts[1:] - on.starts[:-1]).max())))
         most = max(t.sweeps, int(self._newton_cost(size) / self._sweep_cost(size, len(on.a))))
-        for _ in range(t.turns):
+        for turn in range(t.turns):
+            if turn >= MODEL.turns and self.work > room_ns:
+                return
             sweeps, worst = lasso.group_sweeps(
                 self.G, self._g, self._v, on.starts, self._bend, on.a, room, most, target, enough,
                 fine, least,
             )  # fmt: skip
+            self.work += sweeps * self._sweep_cost(size, len(on.a))
             if sweeps < most or worst == 0:
                 return
             for _ in range(t.newtons):
+                self.work += self._newton_cost(size)
                 if not self._newton():
                     break
 

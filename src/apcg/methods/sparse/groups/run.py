@@ -21,11 +21,12 @@ import numpy as np
 
 from ...._base.validation import Index, Vector
 from ....certify.points import Start
+from ....problems import costs
 from ....problems.erm import ERM
 from ...base import Target
 from ..run import SparseRun
 from ..tuning import SetTuning
-from .model import GroupModel, GroupPenalty
+from .model import MODEL, GroupModel, GroupPenalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,9 @@ class GroupRun(SparseRun):
             G[np.diag_indices(len(G))] += on.b
             slope = slope - on.b * w
         model = GroupModel(G, slope, w, on, self.tuning)
-        model.solve(*self._wanted(on, slope, w, gap, value))
+        each = costs.look(self.problem) * self.losses.outputs
+        model.solve(*self._wanted(on, slope, w, gap, value), MODEL.passes * each)
+        self.cost += model.work / each
         v = model.v.reshape(w.shape)
         step = v - w
         if not step.any():
