@@ -44,6 +44,34 @@ def test_l1_is_that_of_the_plan(seed, penalty, power, weighted, intercept, tol):
     check(problem(seed, loss="squared", penalty=penalty, **more), tol)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(("l2", "l1")), st.floats(-6, 0), st.booleans())
+def test_the_squared_loss_on_more_rows(seed, penalty, power, intercept):
+    """Over blocks of rows that do not divide n."""
+    more = {"penalty": penalty, "alpha": 10.0**power, "intercept": intercept, "weighted": True}
+    p = problem(seed, n=2_345, d=5, loss="squared", **more)
+    assert taken(p)
+    check(p, 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.floats(-4, -1), st.booleans(), st.sampled_from((1e-6, 1e-10)))
+def test_a_softmax_is_that_of_the_plan(seed, power, intercept, tol):
+    p = softmax(seed, 10.0**power, intercept)
+    r, usual = solve(p, tol=tol, random_state=0), solve(p, Auto(), tol=tol, random_state=0)
+    assert taken(p, tol=tol)
+    assert p.primal(r.w, r.intercept) == pytest.approx(r.primal, rel=1e-12)
+    assert p.primal(r.w, r.intercept) - p.dual(r.x) <= tol * r.primal * (1 + 1e-6) + 1e-14
+    assert r.primal == pytest.approx(usual.primal, rel=2 * tol, abs=1e-14)
+
+
+def softmax(seed=0, alpha=0.01, intercept=True):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((90, 4))
+    y = np.argmax(X[:, :3] + rng.gumbel(size=(90, 3)), axis=1)
+    return ERM(X, y, "multinomial", "l2", alpha, intercept=intercept)
+
+
 def check(p, tol):
     r, usual = solve(p, tol=tol, random_state=0), solve(p, Auto(), tol=tol, random_state=0)
     b = r.intercept if p.intercept else 0.0
@@ -66,6 +94,8 @@ def test_which_problems_are_solved_here():
     assert taken(problem())
     assert taken(problem(loss="squared", penalty="l1"))
     assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
+    assert taken(problem(n=5_000, loss="squared"))
+    assert taken(softmax())
     for other in (
         problem(n=2_000),
         problem(n=15),

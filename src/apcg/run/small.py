@@ -1,9 +1,13 @@
 """Small dense problems in one kernel call: what a fit of 100 x 10 would spend on choosing a method.
 
 The same certificates, the same answer: `solve` takes this way for method "auto" with nothing to
-watch or to go on from, if the problem is small, dense, of one output, with a smooth loss and L2
-(Newton's method), or with the squared loss and L1 or elastic net (coordinate descent on the Gram
-matrix). Where a kernel says that it cannot, `solve` takes its usual way.
+watch or to go on from, if the problem is dense and has few features:
+
+- few rows, a smooth loss, L2: Newton's method; the softmax too, by the usual steps without a plan
+- the squared loss with L2, one matrix, with L1 or elastic net, coordinate descent on it; the rows
+  may be many, for X is read twice or three times only
+
+Where a kernel says that it cannot, `solve` takes its usual way.
 """
 
 from __future__ import annotations
@@ -15,19 +19,24 @@ import numpy as np
 
 from .._base.validation import Matrix, Vector
 from .._kernels.newton import small as kernel
+from .._kernels.newton import squares
 from ..certify.certificate import certify_at_slopes, certify_given
 from ..certify.points import Certificate, Point, Report
 from ..certify.result import Solution, Status, answer
 from ..data import views
+from ..losses.base import SOFTMAX
 from ..losses.per_output import Columns
+from ..methods.base import Budget, Target
 from ..methods.linalg.factor import Factor
+from ..methods.newton import softmax
 from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
 
 #: Features at most, rows for each feature at least, and rows in all below this: the plan takes the
-#: same methods there, and a sample of the rows does not pay.
-FEATURES, ROWS, MANY = 60, 3, 2000
+#: same methods there, and a sample of the rows does not pay. The squared loss needs no sample, and
+#: numbers of X at most: 0.3 to 0.6 of the plan's time with 1.6e5 of them, 0.6 to 1.4 with 5e6.
+FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `NewtonTuning.weak`).
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
@@ -43,12 +52,16 @@ def is_small(problem: ERM) -> bool:
     """Whether the problem is of a size and kind that is solved here."""
     p, loss = problem, problem.loss
     n, d = p.samples.shape
-    if d > FEATURES or n < ROWS * d or n >= MANY or p.samples.sparse:
+    if d > FEATURES or n < ROWS * d or p.samples.sparse:
+        return False
+    if n >= MANY and (n * d > NUMBERS or loss.name != "squared"):
         return False
     if not (p.samples.in_memory and isinstance(p.g, Interval) and p.g.is_unbounded):
         return False
     if not loss.compiled or p.samples.view(views.whole).dtype != np.float64:
         return False
+    if loss.kind == SOFTMAX:
+        return bool(p.g.is_quadratic and softmax.applies(p) and softmax.at_once(p))
     if p.K > 1:
         squares = isinstance(loss, Columns) and loss.loss.name == "squared"
         return bool(squares and p.g.is_quadratic and p.dual_form)
@@ -64,7 +77,9 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
     if watched or o.time_limit is not None or o.max_epochs < PASSES or not is_small(problem):
         return None
     X, quadratic = problem.samples.view(views.whole), problem.g.is_quadratic
-    way = _ridge_of_columns if problem.K > 1 else _newton if quadratic else _lasso
+    way = _newton if quadratic else _lasso
+    if problem.K > 1:
+        way = _softmax if problem.loss.kind == SOFTMAX else _ridge_of_columns
     with np.errstate(all="ignore"):
         made = way(problem, X, options.tol)
     if made is None:
@@ -82,11 +97,17 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     p, loss = problem, problem.loss
     n, d = X.shape
     ridge = np.full(d, p.alpha) * p.g.b
-    w, x = np.zeros(d + p.intercept), np.empty(n)
-    steps, primal, gap = kernel.newton(
-        loss.kernel, np.array(loss.theta), X, p.intercept, p.y, loss.margin, p.weights, 1 / p.n,
-        ridge, tol, WEAK, int(tol < TIGHT), STEPS, w, x,
-    )  # fmt: skip
+    w, x, polish = np.zeros(d + p.intercept), np.empty(n), int(tol < TIGHT)
+    if loss.name == "squared":
+        steps, primal, gap = squares.ridge(
+            X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, ridge, tol, WEAK, polish, STEPS,
+            w, x,
+        )  # fmt: skip
+    else:
+        steps, primal, gap = kernel.newton(
+            loss.kernel, np.array(loss.theta), X, p.intercept, p.y, loss.margin, p.weights,
+            1 / p.n, ridge, tol, WEAK, polish, STEPS, w, x,
+        )  # fmt: skip
     if not steps:
         return None
     b = float(w[d]) if p.intercept else 0.0
@@ -129,13 +150,23 @@ def _ridge_of_columns(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate,
     return found, math.ceil(steps * 1.5 + 0.25 * d), note
 
 
+def _softmax(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+    """The usual steps, without a plan, and looks by their own gap alone."""
+    p = problem
+    run = softmax.SoftmaxRun(p, None, np.zeros(p.K), Target(tol), np.random.default_rng(0))
+    passes = run.advance(Budget(PASSES)).passes
+    found = run.point()
+    note = f"newton: {p.n_samples:,} samples for {p.d * p.K:,} numbers of W"
+    return (found, passes, note) if isinstance(found, Certificate) else None
+
+
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
     p, loss, g = problem, problem.loss, problem.interval
     n, d = X.shape
     soft, ridge = np.full(d, p.alpha) * g.a, np.full(d, p.alpha) * g.b
     w, sweeps = np.zeros(d + p.intercept), 0
     for settled in SETTLED:
-        more = kernel.lasso(
+        more = squares.lasso(
             X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, soft, ridge,
             max(settled * tol, 1e-15), SWEEPS, w,
         )  # fmt: skip

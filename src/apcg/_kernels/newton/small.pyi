@@ -22,16 +22,3 @@ def newton(
     w: _Vector,
     x: _Vector,
 ) -> tuple[int, float, float]: ...
-def lasso(
-    X: _Vector,
-    border: bool,
-    y: _Vector,
-    weights: _Vector,
-    scale: float,
-    gamma: float,
-    soft: _Vector,
-    ridge: _Vector,
-    tol: float,
-    most: int,
-    w: _Vector,
-) -> int: ...

@@ -1,4 +1,4 @@
-"""Whole runs on small dense problems, in one call: Newton's method, and coordinate descent for L1.
+"""A whole run of Newton's method on a small dense problem, in one call.
 
 X is (n, d) by rows; with a border the last entry of w is the intercept. Row i has the weight
 scale weights_i. What these cannot do they say, and whoever called takes another way. The sizes of
@@ -7,7 +7,7 @@ all arrays are trusted.
 
 import numpy as np
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport fabs
 
 cdef extern from "loss_derivatives.h" nogil:
     ctypedef struct apcg_along:
@@ -25,16 +25,6 @@ cdef extern from "loss_derivatives.h" nogil:
         double *bend
     apcg_along apcg_logistic(const apcg_rows *rows, Py_ssize_t n)
     apcg_along apcg_interval(const apcg_rows *rows, Py_ssize_t n, const double *theta)
-
-cdef extern from "dense.h" nogil:
-    const Py_ssize_t APCG_GRAM_BLOCK
-    Py_ssize_t apcg_gram_double(const double *data, Py_ssize_t n, Py_ssize_t d,
-                                const double *weight, int border, double *room, double *out)
-    void apcg_add_rows_double(const double *data, Py_ssize_t n, Py_ssize_t d, const double *weight,
-                              double *out)
-    int apcg_cholesky(double *A, Py_ssize_t size, double least)
-    void apcg_cholesky_solve(const double *U, Py_ssize_t size, double *x)
-    double apcg_dot_double(const double *a, const double *x, Py_ssize_t size)
 
 cdef extern from *:
     """
@@ -81,38 +71,20 @@ cdef apcg_along evaluate(Problem *p, const double *z, const double *way, double 
     return apcg_interval(&p.rows, p.n, p.theta)
 
 
-cdef double sum_of(const double *x, Py_ssize_t n, bint sizes) noexcept nogil:
-    """The sum of x, or of |x|"""
-    cdef Py_ssize_t i
-    cdef double total = 0.0
-    for i in range(n):
-        total += fabs(x[i]) if sizes else x[i]
-    return total
-
-
 cdef bint way_of(Problem *p, const double *g, double least, double *room, double *H,
                  double *scale, double *way) noexcept nogil:
     """way = -H^-1 g; whether H has a factor that can be trusted."""
-    cdef Py_ssize_t j, k, size = p.size
+    cdef Py_ssize_t j, size = p.size
     for j in range(size * size):
         H[j] = 0.0
     apcg_gram_double(p.X, p.n, p.d, p.rows.bend, size > p.d, room, H)
-    for j in range(size):
-        if j < p.d:
-            H[j * size + j] += p.ridge[j]
-        if not H[j * size + j] > 0.0:
-            return False
-        scale[j] = 1.0 / sqrt(H[j * size + j])
-    for j in range(size):
-        for k in range(j, size):
-            H[j * size + k] *= scale[j] * scale[k]
-    if not apcg_cholesky(H, size, least):
+    for j in range(p.d):
+        H[j * size + j] += p.ridge[j]
+    if not factor_of(H, size, least, scale):
         return False
+    solve_by(H, size, scale, g, way)
     for j in range(size):
-        way[j] = -scale[j] * g[j]
-    apcg_cholesky_solve(H, size, way)
-    for j in range(size):
-        way[j] *= scale[j]
+        way[j] = -way[j]
     return True
 
 
@@ -209,82 +181,3 @@ def newton(str name, const double[::1] theta, const double[:, ::1] X, bint borde
         for i in range(n):
             x[i] = -p.rows.slope[i] / scale * (labels[i] if margin else 1.0)
     return step if done else 0, P, gap
-
-
-def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
-          double scale, double gamma, const double[::1] soft, const double[::1] ridge, double tol,
-          int most, double[::1] w):
-    """Coordinate descent from w on the Gram matrix of a squared loss with L1.
-
-        (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + sum_j soft_j |w_j| + (ridge_j/2) w_j^2
-
-    It ends when a sweep moves no entry by more than tol times the largest, in units of P's
-    curvature. b, the last of w, is the best for the others. Returns sweeps; 0 if `most` are too
-    few, or a feature has no curvature.
-    """
-    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], size = d + border, i, j, k
-    cdef Py_ssize_t mask = -1 if weights.shape[0] > 1 else 0
-    cdef double[::1] space = np.empty(2 * n + 2 * size + size * size
-                                      + 2 * max(APCG_GRAM_BLOCK, size + 8))
-    cdef double *s = &space[0]
-    cdef double *sy = s + n
-    cdef double *c = sy + n
-    cdef double *q = c + size
-    cdef double *H = q + size
-    cdef double *room = H + size * size
-    cdef double moved, largest, old, new, r, total, curvature
-    cdef int sweep
-    with nogil:
-        for i in range(n):
-            s[i] = weights[i & mask] * scale / gamma
-            sy[i] = s[i] * y[i]
-        for j in range(size * size):
-            H[j] = 0.0
-        for j in range(size):
-            c[j] = q[j] = 0.0
-        apcg_gram_double(&X[0, 0], n, d, s, border, room, H)
-        apcg_add_rows_double(&X[0, 0], n, d, sy, c)
-        if border:
-            total, c[d] = H[d * size + d], sum_of(sy, n, False)
-            for j in range(d):
-                r = H[j * size + d] / total
-                c[j] -= c[d] * r
-                for k in range(j, d):
-                    H[j * size + k] -= H[k * size + d] * r
-        for j in range(d):
-            for k in range(j):
-                H[j * size + k] = H[k * size + j]
-        for j in range(d):
-            if w[j] != 0.0:
-                for k in range(d):
-                    q[k] += w[j] * H[j * size + k]
-        for sweep in range(1, most + 1):
-            moved = largest = 0.0
-            for j in range(d):
-                curvature = H[j * size + j]
-                if not curvature > 0.0:
-                    sweep = most
-                    moved = 1.0
-                    break
-                old = w[j]
-                r = c[j] - q[j] + curvature * old
-                new = (r - soft[j] if r > soft[j] else r + soft[j] if r < -soft[j] else 0.0) \
-                    / (curvature + ridge[j])
-                if new != old:
-                    w[j] = new
-                    for k in range(d):
-                        q[k] += (new - old) * H[j * size + k]
-                    moved = max(moved, fabs(new - old) * sqrt(curvature))
-                largest = max(largest, fabs(new) * sqrt(curvature))
-            if moved <= tol * largest:
-                break
-        else:
-            sweep = 0
-        if moved > tol * largest:
-            sweep = 0
-        if border:
-            w[d] = c[d]
-            for j in range(d):
-                w[d] -= H[j * size + d] * w[j]
-            w[d] /= total
-    return sweep

@@ -1,0 +1,209 @@
+"""Whole runs for the squared loss on dense rows of few features, in one call: two passes over X.
+
+X is (n, d) by rows; with a border the last entry of w is the intercept. Row i has the weight
+scale weights_i. What these cannot do they say, and whoever called takes another way. The sizes of
+all arrays are trusted.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, sqrt
+
+from .small cimport (
+    APCG_GRAM_BLOCK, apcg_add_rows_double, apcg_dot_double, apcg_gram_double, factor_of, solve_by,
+    sum_of,
+)
+
+#: Rows that are read, and read again while they are in the cache.
+cdef enum:
+    BLOCK = 256
+
+
+cdef struct Squares:
+    # (1/2) sum_i s_i (a_i'w + b - y_i)^2, s_i = weights_i unit
+    const double *X
+    Py_ssize_t n, d, size
+    const double *y
+    const double *weights
+    Py_ssize_t mask
+    double unit
+
+
+cdef Squares squares_of(const double[:, ::1] X, bint border, const double[::1] y,
+                        const double[::1] weights, double unit) noexcept:
+    return Squares(&X[0, 0], X.shape[0], X.shape[1], X.shape[1] + border, &y[0], &weights[0],
+                   -1 if weights.shape[0] > 1 else 0, unit)
+
+
+cdef void moments(const Squares *p, double *room, double *H, double *c) noexcept nogil:
+    """H = the upper triangle of X' diag(s) X and c = X' diag(s) y, in one pass over X."""
+    cdef double[BLOCK] s
+    cdef double[BLOCK] sy
+    cdef Py_ssize_t i, j, rows
+    for j in range(p.size * p.size):
+        H[j] = 0.0
+    for j in range(p.size):
+        c[j] = 0.0
+    i = 0
+    while i < p.n:
+        rows = min(p.n - i, <Py_ssize_t>BLOCK)
+        for j in range(rows):
+            s[j] = p.weights[(i + j) & p.mask] * p.unit
+            sy[j] = s[j] * p.y[i + j]
+        apcg_gram_double(p.X + i * p.d, rows, p.d, s, p.size > p.d, room, H)
+        apcg_add_rows_double(p.X + i * p.d, rows, p.d, sy, c)
+        if p.size > p.d:
+            c[p.d] += sum_of(sy, rows, False)
+        i += BLOCK
+
+
+cdef double residuals(const Squares *p, const double *w, double *x, double *pull) noexcept nogil:
+    """The loss at w, x = y - X w - b and pull = X' diag(s) x, in one pass over X."""
+    cdef double[BLOCK] sx
+    cdef Py_ssize_t i, j, rows
+    cdef double total = 0.0, part, b = w[p.d] if p.size > p.d else 0.0
+    for j in range(p.size):
+        pull[j] = 0.0
+    i = 0
+    while i < p.n:
+        rows = min(p.n - i, <Py_ssize_t>BLOCK)
+        part = 0.0
+        for j in range(rows):
+            x[i + j] = p.y[i + j] - b - apcg_dot_double(p.X + (i + j) * p.d, w, p.d)
+            sx[j] = p.weights[(i + j) & p.mask] * p.unit * x[i + j]
+            part += sx[j] * x[i + j]
+        apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, pull)
+        if p.size > p.d:
+            pull[p.d] += sum_of(sx, rows, False)
+        total += part
+        i += BLOCK
+    return 0.5 * total
+
+
+def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
+          double scale, double gamma, const double[::1] ridges, double tol, double least,
+          int polish, int most, double[::1] w, double[::1] x):
+    """One factor for the squared loss, and steps with it to a gap of tol P; b is the best for w.
+
+        (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + (1/2) sum_j ridges_j w_j^2
+
+    A step is a pass over X, which also gives the gap at w; one more pass makes the matrix. `polish`
+    steps are added at the end; no more than `most` are made in all, and none that brings nothing. Returns
+    steps, P and P - D at x = s (y - X w - b)/gamma, which is written. Steps of 0 say that it
+    cannot: the factor has too few digits.
+    """
+    cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
+    cdef Py_ssize_t d = p.d, size = p.size, i, j
+    cdef double[::1] space = np.empty(4 * size + size * size + 2 * max(APCG_GRAM_BLOCK, size + 8))
+    cdef double *g = &space[0]
+    cdef double *way = g + size
+    cdef double *diagonal = way + size
+    cdef double *edge = diagonal + size
+    cdef double *H = edge + size
+    cdef double *room = H + size * size
+    cdef double P = 0.0, gap = 0.0, shift = 0.0, before
+    cdef int step = 0
+    cdef bint done = False
+    with nogil:
+        moments(&p, room, H, g)
+        for j in range(size):
+            w[j] = 0.0
+            edge[j] = H[j * size + d] if border else 0.0
+            H[j * size + j] += ridges[j] if j < d else 0.0
+        if factor_of(H, size, least, diagonal):
+            gap = INFINITY
+            for step in range(1, most + 1):
+                solve_by(H, size, diagonal, g, way)
+                for j in range(size):
+                    w[j] += way[j]
+                P = residuals(&p, &w[0], &x[0], g)
+                if border:  # by a rounding: b is the best there is
+                    shift = g[d] / edge[d]
+                    w[d] += shift
+                    P -= 0.5 * shift * g[d]
+                before, gap = gap, 0.0
+                for j in range(d):
+                    g[j] -= shift * edge[j] + ridges[j] * w[j]
+                    gap += 0.5 * g[j] * g[j] / ridges[j]
+                    P += 0.5 * ridges[j] * w[j] * w[j]
+                if border:
+                    g[d] = 0.0
+                done = gap <= tol * fabs(P)
+                if done and polish > 0:
+                    polish -= 1
+                elif done or not gap < 0.25 * before:
+                    break
+        for i in range(p.n):
+            x[i] = weights[i & p.mask] / gamma * (x[i] - shift)
+    return step if done else 0, P, gap
+
+
+def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
+          double scale, double gamma, const double[::1] soft, const double[::1] ridge, double tol,
+          int most, double[::1] w):
+    """Coordinate descent from w on the Gram matrix of a squared loss with L1.
+
+        (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + sum_j soft_j |w_j| + (ridge_j/2) w_j^2
+
+    It ends when a sweep moves no entry by more than tol times the largest, in units of P's
+    curvature. b, the last of w, is the best for the others. Returns sweeps; 0 if `most` are too
+    few, or a feature has no curvature.
+    """
+    cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
+    cdef Py_ssize_t d = p.d, size = p.size, j, k
+    cdef double[::1] space = np.empty(2 * size + size * size + 2 * max(APCG_GRAM_BLOCK, size + 8))
+    cdef double *c = &space[0]
+    cdef double *q = c + size
+    cdef double *H = q + size
+    cdef double *room = H + size * size
+    cdef double moved, largest, old, new, r, total, curvature
+    cdef int sweep
+    with nogil:
+        moments(&p, room, H, c)
+        for j in range(size):
+            q[j] = 0.0
+        if border:
+            total = H[d * size + d]
+            for j in range(d):
+                r = H[j * size + d] / total
+                c[j] -= c[d] * r
+                for k in range(j, d):
+                    H[j * size + k] -= H[k * size + d] * r
+        for j in range(d):
+            for k in range(j):
+                H[j * size + k] = H[k * size + j]
+        for j in range(d):
+            if w[j] != 0.0:
+                for k in range(d):
+                    q[k] += w[j] * H[j * size + k]
+        for sweep in range(1, most + 1):
+            moved = largest = 0.0
+            for j in range(d):
+                curvature = H[j * size + j]
+                if not curvature > 0.0:
+                    sweep = most
+                    moved = 1.0
+                    break
+                old = w[j]
+                r = c[j] - q[j] + curvature * old
+                new = (r - soft[j] if r > soft[j] else r + soft[j] if r < -soft[j] else 0.0) \
+                    / (curvature + ridge[j])
+                if new != old:
+                    w[j] = new
+                    for k in range(d):
+                        q[k] += (new - old) * H[j * size + k]
+                    moved = max(moved, fabs(new - old) * sqrt(curvature))
+                largest = max(largest, fabs(new) * sqrt(curvature))
+            if moved <= tol * largest:
+                break
+        else:
+            sweep = 0
+        if moved > tol * largest:
+            sweep = 0
+        if border:
+            w[d] = c[d]
+            for j in range(d):
+                w[d] -= H[j * size + d] * w[j]
+            w[d] /= total
+    return sweep
+
