@@ -226,7 +226,7 @@ def test_sets_stay_small_and_are_few(calls):
     p, t = problem(n=150, d=1000), SetTuning()
     alphas = grid(p, 100)
     assert len(list(path_dense.answers(p, alphas, 1e-6))) == 100
-    assert max(size for size, _ in calls) <= 2 * max(t.first, t.roomy_stretch * 150)
+    assert max(size for size, _ in calls) <= 2 * max(t.first, path_dense.ROOMY * 150)
     assert calls[0][0] <= t.first
     assert len(calls) < 25
 

@@ -15,6 +15,9 @@ from ..._kernels.sparse import lasso
 from .penalty import ScaledPenalty
 from .tuning import SetTuning
 
+#: Newton's steps in a row, between sweeps
+NEWTONS = 5
+
 
 class GramModel:
     """M at v, which begins at w. G has both triangles; `sweeps` are between Newton's steps."""
@@ -43,7 +46,7 @@ class GramModel:
             few = max(1, int(np.count_nonzero(self._penalty.free(self.v))))
             room = np.empty((few, few)), np.empty(few, np.intp), np.empty((4, size))
             failed = np.array([size + 1])
-            for _ in range(tuning.newtons):
+            for _ in range(NEWTONS):
                 if lasso.gram_newton(self.G, self.g, self.v, *parts, *room, failed) < 2:
                     break
         return False

@@ -53,6 +53,8 @@ from .run import SparseRun
 from .softmax.columns import ClassColumnsRun, ColumnsFirst
 from .tuning import SetTuning
 
+#: All columns are in the model if they are at most so many.
+MOST_COLUMNS = 2000
 #: Features of groups with an L2 part. It makes supports larger than n, and with many features "afg"
 #: is faster than their Gram matrices (1.5 s to 6 s for 2,000 x 50,000; 58 ms to 24 ms for
 #: 2,000 x 500).
@@ -138,7 +140,7 @@ class SetMethod:
             return (SquaresRun if plain else GroupRun)(problem, at, target, t)
         if problem.K == 1:
             tall = min(t.tall, t.tall_strips) if Strips.fit(problem, t) else t.tall
-            if d <= t.most_columns and n >= tall * d:
+            if d <= MOST_COLUMNS and n >= tall * d:
                 return TallRun(problem, at, target, t, rng)
         if sparse and n > t.few_rows:
             return (ColumnsRun if problem.K == 1 else ClassColumnsRun)(problem, at, target, t)

@@ -16,8 +16,7 @@ from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from .losses_at import Seen
 from .parts import columns_of, losses_of, penalty_of
-from .penalty import ScaledPenalty
-from .state import GapLook, Progress, State
+from .state import GapLook, Progress, State, placed
 from .tuning import SetTuning
 
 #: what `GramModel.solve` takes
@@ -26,6 +25,12 @@ Wanted = tuple[float, float, float, float]
 
 #: below this relative gap a run that gets no further is at the end of double precision
 STALL = 1e-9
+#: a model that is not exact is solved to this part of the violation it began with
+FORCING = 0.1
+#: what the floor changes by: after a step that was cut, and after a whole one
+FLOOR_UP, FLOOR_DOWN = 10.0, 0.1
+#: Armijo's constant, and trials of a search along a line
+ARMIJO, TRIALS = 0.01, 20
 #: slopes by a Gram matrix and by a pass over the data differ by rounding, relative to a_j
 NEAR = 1e-10
 
@@ -284,21 +289,26 @@ class SparseRun(Run):
         self.now(seen=seen, b=self.b + moved)
 
     def descend(self, near: Vector | None = None) -> None:
-        """`slope` anew, by a pass over the data."""
-        self.now(slope=self.losses.descent(self.at.slope))
-        self.cost += 0.5
+        """`slope` anew, by a pass over the data.
 
-    def descend_scaled(self, most: float) -> None:
-        """`slope` anew, of a dual point that is feasible if no |slope_j|/a_j is above `most`.
-
-        The pass that takes is all that a certificate of the point needs.
+        For the last theta it is that of a dual point which is feasible unless what is outside the
+        model violates: the pass is then all that a certificate takes. `near` is as for `arrive`.
         """
-        x, s = self.losses.dual_of(self.at.slope), 1 / max(1.0, most)
+        self.cost += 0.5
+        if not self.plain or self.theta > 1:
+            self.now(slope=self.losses.descent(self.at.slope), pair=None)
+            return
+        x, s = self.losses.dual_of(self.at.slope), 1.0
+        if not self.penalty.ridged:
+            s = 1 / max(1.0, self.most_inside(near))
         if s < 1:
             x *= s
         v, slope = self.losses.v_of(x, s)
         self.now(slope=slope, pair=(x, v))
-        self.cost += 0.5
+
+    def most_inside(self, near: Vector | None) -> float:
+        """The greatest |slope_j|/a_j of what is in the model, and a little for rounding."""
+        return 1.0
 
     @property
     def plain(self) -> bool:
@@ -367,9 +377,7 @@ class SparseRun(Run):
         """Bring P down at theta; False if nothing moved and nothing else can be tried."""
         raise NotImplementedError
 
-    def wanted(
-        self, slope: Vector, w: Vector, on: ScaledPenalty, gap: float, value: float
-    ) -> Wanted:
+    def wanted(self, slope: Any, w: Any, on: Any, gap: float, value: float) -> Wanted:
         """How well to solve a model: until its violation and the gain to come are at most so much.
 
         That is a part of what they are now, or enough for the gap that is asked for. A dual point
@@ -382,7 +390,7 @@ class SparseRun(Run):
         first = float(on.violations(w, slope).max(initial=0.0))
         if self.losses.constant:
             return tuning.exact * first, max(tuning.inner * gap, least), fine, least
-        return tuning.forcing * first, math.inf, fine, least
+        return FORCING * first, math.inf, fine, least
 
     def lifts(self) -> bool:
         """Nothing moved: whether a floor that is higher is still to be tried."""
@@ -407,8 +415,7 @@ class SparseRun(Run):
         `way` is what the predictions change by, with the intercept's part way_b; `penalty` is that
         on W, if it is known. Gives the share that was taken, 0 if none was.
         """
-        seen, losses, tuning = self.at, self.losses, self.tuning
-        w = self.w[W]
+        seen, losses, w = self.at, self.losses, self.w[W]
         if penalty is None:
             penalty = self.penalty.times(self.theta)
             penalty = penalty if isinstance(W, slice) else penalty.on(W)
@@ -416,11 +423,11 @@ class SparseRun(Run):
         promised = inner(seen.slope, way) + penalty.value(v) - before
         slack = 1e-14 * abs(seen.value)
         t, new_w = 1.0, v
-        for _ in range(tuning.trials):
+        for _ in range(TRIALS):
             new = losses.along(seen.z, way, t)[0]
             change = new.value + penalty.value(new_w) - seen.value - before
             # a promise that overflows is none
-            if change <= tuning.armijo * t * min(promised, 0.0) + slack:
+            if change <= ARMIJO * t * min(promised, 0.0) + slack:
                 break
             if t == 1:
                 steeper = losses.secant(seen, new, way)
@@ -430,16 +437,9 @@ class SparseRun(Run):
             self._steeper = steeper
             return 0.0
         self._steeper = None if t == 1 else steeper
-        self.floor *= tuning.floor_up if t < 1 else tuning.floor_down
-        self.floor = min(1.0, max(self.floor, tuning.least_floor))
+        self.floor *= FLOOR_UP if t < 1 else FLOOR_DOWN
+        self.floor = min(1.0, max(self.floor, self.tuning.least_floor))
         self.now(w=self.put(W, new_w), b=self.b + t * way_b, seen=new, fresh=False)
         if self.problem.intercept and not losses.constant:
             self.settle()
         return t
-
-
-def placed(w: Any, W: Index | slice, v: Any) -> Any:
-    """A copy of w with v in the places W."""
-    new = w.copy()
-    new[W] = v
-    return new

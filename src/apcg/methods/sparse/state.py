@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.validation import Vector
+from ..._base.validation import Index, Vector
 from ...certify.points import Certificate
 from .losses_at import Seen
 
@@ -69,3 +69,10 @@ class Progress:
     def in_stage(self) -> Progress:
         """With one round more in this stage."""
         return replace(self, rounds=self.rounds + 1)
+
+
+def placed(w: Any, W: Index | slice, v: Any) -> Any:
+    """A copy of w with v in the places W."""
+    new = w.copy()
+    new[W] = v
+    return new

@@ -1,4 +1,7 @@
-"""The constants of the method of working sets."""
+"""The constants of the method of working sets that tests and benchmarks vary.
+
+What nothing varies is a constant where it is used.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,6 @@ class SetTuning:
     #: 0.94; of rcv1 1, 0.99 and 1.34
     more: int = 20
     roomy: tuple[int, int] = (2, 4)
-    #: of it a model that is not exact has those whose slope is above this part of a_j
-    active: float = 0.9
-    #: other losses with an L2 part: a step that takes longer than so many passes of the dual is
-    #: left to it. On golub (logistic, l1_ratio 0.01) the dual took 60 to 130 passes
-    dual_passes: float = 100.0
     #: lambda falls by this factor from stage to stage: squared loss, others
     stage: tuple[float, float] = (3.0, 10.0)
     #: a stage ends at this relative gap
@@ -33,43 +31,29 @@ class SetTuning:
     enough: float = 0.3
     #: a model that is exact is solved to this part of the violation it began with, and
     exact: float = 0.3
-    #: a model that is not exact is solved to this part of the violation it began with
-    forcing: float = 0.1
     #: Newton's steps with one working set, where the model is not exact
     steps: int = 3
-    #: sweeps between Newton's steps on the support, and how many of these in a row
+    #: sweeps between Newton's steps on the support
     sweeps: int = 30
-    newtons: int = 5
-    #: the same sweeps on a path. Paths of golub, alon and generated genes, by 5, 10, 20 and 30:
-    #: 0.89, 0.89, 0.97 and 1; cold solves of these take 1.08 of the time with 10
-    warm_sweeps: int = 10
-    #: and where the model is P itself on all columns: one-hot rows and a9a at lambda_max/1000 take
-    #: 0.6 to 0.9 of the time with 30; with 100 and 200 0.7 to 1.2
-    whole_sweeps: int = 60
     #: turns of sweeps and Newton's steps on one model
     turns: int = 100
     #: a support of more columns gets no Newton step
     widest: int = 2000
-    #: the least curvature of a row, as part of the most there is: to begin with, and its changes
+    #: the least curvature of a row, as part of the most there is: to begin with, and later
     floor: float = 4e-3
-    floor_up: float = 10.0
-    floor_down: float = 0.1
     least_floor: float = 1e-12
-    #: Armijo's constant, and trials of a search along a line
-    armijo: float = 0.01
-    trials: int = 20
     #: so many rounds in which the gap did not fall by a tenth, nor P by this part of the gap, and
     #: it gets no further
     patience: int = 10
     slow: float = 1e-3
     #: sparse data with so few rows is taken as dense: supports are near n, and want a factor
     few_rows: int = 600
-    #: so many rows a column, and at most so many columns: all columns are in the model
+    #: so many rows a column: all columns are in the model
     tall: float = 10.0
-    most_columns: int = 2000
     # ---- sweeps over dense columns ----
-    #: and so many where sweeps over dense columns come first (`strips.py`). 2,000 x 500 (columns
-    #: alike) and 1,000 x 500, to 1e-6, take 0.5 to 1.0 of the time with sets; 800 x 800 0.65 to 1.3
+    #: and so many where sweeps over dense columns come first (`columns_float32.py`). 2,000 x 500
+    #: (columns alike) and 1,000 x 500, to 1e-6, take 0.5 to 1.0 of the time with sets; 800 x 800
+    #: 0.65 to 1.3
     tall_strips: float = 2.0
     #: they are for so many columns at least: other losses (with few a sweep saves less than a look
     #: costs), squared, where one Gram matrix is all there is: columns alike, 20,000 x 100, take 0.7
@@ -83,10 +67,6 @@ class SetTuning:
     #: ns of a number in a sweep (other losses, squared), of one in a look, and of a product in a
     #: Gram matrix of float32: 5,000 x 300, 2,000 x 500, 20,000 x 100
     strip_costs: tuple[tuple[float, float], float, float] = ((0.3, 0.15), 0.2, 0.0095)
-    #: two Gram matrices are predicted where sweeps leave more than the first part of P, else one;
-    #: and sweeps go on above the second part if they bring a digit for less than a Gram matrix.
-    #: With two all along, 20,000 x 100 (logistic, /1000) to 1e-3 took 1.7 times as long
-    strip_rest: tuple[float, float] = (1e-4, 1e-3)
     #: Gram matrices in float32, then they are float64. Runs to 1e-6 made 0 to 4
     narrow_grams: int = 8
     #: dense data, other losses: the Gram matrix is that of the columns near to moving, if they are
@@ -94,18 +74,13 @@ class SetTuning:
     #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;
     #: 10,320 x 164 at /10 37, 12, 11 and 12, /1000 260, 258, 232 and 280
     moving: float = 0.8
-    #: paths of the squared loss on dense data: sweeps go on between Newton's steps while they are
-    #: predicted to end within so many, or within what a factor costs; 2, 10 and 20 took 1.0 to
-    #: 1.1, 0.95 to 1.05 and 0.95 to 1.05 of the time on one-hot rows and regressions
-    stretch_sweeps: int = 5
-    #: alpha falls by these factors in a stretch, at least and at most; from 1.1 for the first golub
-    #: took 1.5 of the time, and with 10 for the second regressions 1.2
+    #: paths of the squared loss on dense data: alpha falls by these factors in a stretch, at least
+    #: and at most; from 1.1 for the first golub took 1.5 of the time, and with 10 for the second
+    #: regressions 1.2
     stretch: tuple[float, float] = (1.5, 4.5)
     #: a column is in the set if its slope is above alpha_last plus this part of the way; 0 and 0.4
     #: took 0.9 to 1.1, 0.7 up to twice the time
     reach: float = 0.2
-    #: the set has up to so many times the support, or `first`; 3 took 1.0 to 1.1
-    roomy_stretch: int = 2
     #: it has no more alphas than predictions have room for: as much as X takes, or 1 MB of numbers
     stretch_room: int = 131_072
     #: sets of more columns are left to runs, for the memory; with 1,000 here, 300 x 2,000 at
@@ -141,9 +116,6 @@ class SetTuning:
     #: dense columns come first. Logistic, 3,000 x 30 takes 0.6 to 0.8 of the time without one,
     #: columns alike, 20,000 x 100, 0.9 to 1.4
     sampled: tuple[float, float] = (2.0, 4.0)
-    #: it is solved to this gap, in at most so many passes over it
-    sample_gap: float = 0.03
-    sample_passes: int = 200
     #: a Gram matrix serves while each step brings the gap to this part: of a sample, of all rows.
     #: Logistic, one-hot rows, a9a and covtype, 24 cells: with 0.1, 0.3, 0.5 and 0.7 for the second
     #: 1, 0.94, 0.92 and 0.91 of the time. With 0.3 single cells took 0.5 (one-hot, to 1e-5) to 1.5
@@ -164,20 +136,16 @@ class SetTuning:
     #: (1,500 sparse rows of counts, 1,400 entries: 6,000 passes, and columns are faster.)
     columns_passes: int = 150
     matrices: float = 10.0
-    #: a column may move if its slope is above this part of a_j
-    entering: float = 0.999
     #: in a stage the slopes of columns above this part of a_j are taken
     near: float = 0.5
     #: sweeps over what moved, after the first one, ...
     more_sweeps: int = 3
-    #: ... until the violation is this part of the first: squared loss, others
+    #: ... until the violation is this part of the first: the squared loss
     settled: float = 0.05
-    forced: float = 0.3
     #: conjugate gradients end at this part of the residual, ...
     residual: float = 0.03
     #: ... or after so many (squared loss, others); twice as many while the support is stable
     gradients: tuple[int, int] = (10, 5)
-    most_gradients: tuple[int, int] = (160, 40)
     #: it is stable if at most this part is cut, or its size changes by no more
     stable: tuple[float, float] = (0.002, 0.02)
     #: conjugate gradients have the support gathered by rows if they are expected to read so many
@@ -189,33 +157,18 @@ class SetTuning:
     #: took 1.2 times as long to 1e-3, on supports that were not the right ones. They go on to
     #: `rest` once the support changes by no more
     few_cut: float = 0.005
-    #: the columns gathered are those whose slope is above this part of a_j: with 3 % more than the
-    #: support generated text was gathered anew in three rounds
-    next_to: float = 0.9
-    #: they then are at most so many, and end once they cut something. That is looked at every so
-    #: many if they brought the residual down by a digit, and in any case. rcv1, squared, /1000 with
-    #: 10, 15, 20 and 30 in any case: 334, 295, 267 and 300 ms; if they do not end there, 600
+    #: they then are at most so many, and end once they cut something
     long_run: int = 300
-    cut_every: tuple[int, int] = (10, 20)
     #: or at this part of the residual: squared loss, others, whose next model is another one anyway
     rest: tuple[float, float] = (1e-5, 3e-3)
     #: sweeps after the first one then: with 3 rcv1, squared, /1000 took 1.1 of the time, with 0 1.1
     late_sweeps: int = 1
-    #: how much of the gap that is asked for is left to a model on sparse columns, whose violation
-    #: scales the dual point: squared loss with L1, others. With 0.3 for the first rcv1 at /1000
-    #: took 14 of 109 iterations more; with 0.8 for others a run stayed just above tol for 9 rounds,
-    #: and with L2, where the gap is of second order too, P was within 1e-6 at a tighter tol only
-    enough_columns: tuple[float, float] = (0.8, 0.3)
     #: with a factor of the support as preconditioner there are at most so many, to this part: 2 to
     #: 8 on rcv1, so that 20 say that it is of no use any more
     factored: tuple[int, float] = (20, 1e-3)
-    #: a factor is made for a support whose size changed by no more than this part, ...
-    factor_near: float = 0.03
-    #: ... with so many more columns that may join, as part of the support (0.05 was dearer on
-    #: rcv1, logistic /1000, in a profile of an earlier build), ...
-    factor_room: float = 0.03
-    #: ... after so many runs of conjugate gradients, which tell their rate (logistic, /1000,
-    #: certified 1e-6, with 0, 2, 3, 4: rcv1 394, 255, 304, 249 ms, words 154, 105, 104, 117), ...
+    #: a factor is made after so many runs of conjugate gradients, which tell their rate (logistic,
+    #: /1000, certified 1e-6, with 0, 2, 3, 4: rcv1 394, 255, 304, 249 ms, words 154, 105, 104,
+    #: 117), ...
     factor_runs: int = 2
     #: ... at most so often, ...
     factors: int = 2
@@ -226,18 +179,10 @@ class SetTuning:
     factor_costs: tuple[float, tuple[float, float], float, float, float] = (
         2.0, (0.4, 1 / 1400), 0.004, 12.0, 0.6,
     )  # fmt: skip
-    #: what an iteration that it saves is worth, in entries of the support: squared loss, others,
-    #: whose next models profit too. Iterations by rows take half the time of those by columns. Of
-    #: the time without a factor: rcv1, squared, /100 1.1, logistic, /1000 0.94, and text of 3,000
-    #: rows, logistic, /30, 2.1. These pay if it is 1, 2.6 and 4.8
-    factor_worth: tuple[float, float] = (0.7, 2.7)
-    #: rows with less than this part of the mean curvature are left out of it: on rcv1, logistic
-    #: /1000 half of all rows, with a hundredth of all curvature
-    factor_rows: float = 0.1
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
-    # ---- sweeps with fresh slopes (fresh.py) ----
+    # ---- first sweeps (`first_sweeps.py`) ----
     # logistic, words of 20 newsgroups, rcv1 and generated text of 20,000 and 5,000 rows, lambda_max
     # /100 and /1000, to 1e-3 and 1e-6: the mean of 16 times with a smaller and a larger value, over
     # that with the one here. Without such sweeps it is 1.18
@@ -251,9 +196,7 @@ class SetTuning:
     fresh_mends: int = 3
     #: ... which are those that violate by this part of a_j (0.05: 1.02; 0.2: 1.03), ...
     fresh_much: float = 0.1
-    #: ... if they have at most this part of the entries of the support (0.2, 0.6: both 1.06), ...
-    fresh_share: float = 0.4
-    #: ... and if such a round just before brought the gap to this part (0.7: 1.02; 0.9: 1.01)
+    #: ... if such a round just before brought the gap to this part (0.7: 1.02; 0.9: 1.01)
     fresh_pays: float = 0.8
     # ---- the softmax (decision 14) ----
     #: units in the last place that rounding may take from the diagonal of the matrix of second

@@ -29,6 +29,8 @@ from ..run import SparseRun
 from ..tuning import SetTuning
 from .packed import PackedRun
 
+#: few columns have at most this part of the entries of the support (0.2, 0.6: both 1.06)
+SHARE = 0.4
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -114,7 +116,7 @@ class FreshRun(PackedRun):
         if gap > self.tuning.fresh_pays * self.first.mended:
             return _NOBODY
         W = np.flatnonzero(self.penalty.violations(self.w, self.slope) > self._much(value))
-        most = self.tuning.fresh_share * self._entries(np.flatnonzero(self.w))
+        most = SHARE * self._entries(np.flatnonzero(self.w))
         return W if self._entries(W) <= most else _NOBODY
 
     def _entries(self, columns: Index) -> float:

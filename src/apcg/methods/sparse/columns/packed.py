@@ -24,6 +24,13 @@ from ..penalty import ScaledPenalty
 from ..run import SparseRun
 from ..tuning import SetTuning
 
+#: a column may move if its slope is above this part of a_j
+ENTERING = 0.999
+#: sweeps over a model that is not exact end at this part of the first violation
+FORCED = 0.3
+#: conjugate gradients while the support is stable: squared loss, others
+MOST_GRADIENTS = (160, 40)
+
 
 @dataclass(eq=False)
 class Pace:
@@ -178,17 +185,17 @@ class PackedRun(SparseRun):
         """Sweeps over a model that is not exact: the violation left, and whether that is much."""
         first = worst = model.sweep()
         for _ in range(self._more_sweeps):
-            if worst <= self.tuning.forced * first:
+            if worst <= FORCED * first:
                 break
             worst = model.sweep()
-        return worst, worst > self.tuning.forced * first
+        return worst, worst > FORCED * first
 
     def _steer(self, taken: float, size: int) -> None:
         """How long conjugate gradients are, and how far a step may go, after this one."""
         tuning = self.tuning
         if self.theta == 1:
             stable = taken == 1 and abs(size - self.pace.size) <= tuning.stable[1] * size
-            self.pace.steer(size, stable, tuning.most_gradients[1], tuning.gradients[1])
+            self.pace.steer(size, stable, MOST_GRADIENTS[1], tuning.gradients[1])
         self._steer_trust(taken)
 
     def _steer_trust(self, taken: float) -> None:

@@ -14,6 +14,7 @@ from ...._kernels.sparse import lasso, panels
 from ....penalties.groups import safe_norms
 from ....problems.erm import ERM
 from ...linalg.factor import Factor
+from ..gram import NEWTONS
 from ..tuning import SetTuning
 
 
@@ -51,6 +52,8 @@ class GroupPenalty:
     """alpha g on some groups, whose rows follow one another; W has a column for each output."""
 
     bounded = False
+    #: violations are relative to a_q
+    least = 1.0
 
     def __init__(self, a: Vector, starts: Index, b: float = 0.0) -> None:
         self.a, self.starts, self.b = a, starts, b
@@ -101,6 +104,14 @@ class GroupPenalty:
         """sum_q a_q |w_q| + (b/2) |w_q|^2"""
         total = float(self.a @ self.norms(w))
         return total + 0.5 * self.b * float(np.vdot(w, w)) if self.b else total
+
+    def violations(self, w: Any, slope: Any) -> Vector:
+        """How far each group is from rest, relative to a_q; `slope` as in `ScaledPenalty`."""
+        norms, sizes, size = self.norms(w), np.diff(self.starts), w.shape[0]
+        some = norms > 0
+        pull = np.repeat(np.where(some, self.a / np.where(some, norms, 1.0), 0.0), sizes) + self.b
+        off = self.norms(slope.reshape(size, -1) - pull[:, None] * w.reshape(size, -1))
+        return np.where(some, off, np.maximum(off - self.a, 0.0)) / self.a
 
     def conjugate(self, slope: Matrix) -> float:
         """sum_q (|slope_q| - a_q)_+^2/(2 b), with b > 0"""
@@ -175,7 +186,7 @@ class GroupModel:
             self.work += sweeps * self._sweep_cost(size, len(on.a))
             if sweeps < most or worst == 0:
                 return
-            for _ in range(t.newtons):
+            for _ in range(NEWTONS):
                 self.work += self._newton_cost(size)
                 if not self._newton():
                     break

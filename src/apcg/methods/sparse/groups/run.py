@@ -58,20 +58,11 @@ class GroupRun(SparseRun):
 
     # ---- where it is ----------------------------------------------------------------------------
 
-    def descend(self, near: Vector | None = None) -> None:
-        """`slope` anew, of a dual point that is feasible unless another group violates."""
-        if self.penalty.ridged:
-            self.now(pair=None)
-            super().descend()
-            return
-        x, s = self.losses.dual_of(self.at.slope), 1.0
-        if self._set is not None and self.theta == 1:
-            slopes = self._set.block.slope(self.losses.rows(self.at.slope))
-            s = 1 / max(1.0, self._on().most(slopes) * (1 + self.slack))
-            x = s * x
-        v, slope = self.losses.v_of(x, s)
-        self.now(slope=slope, pair=(x, v) if self.theta == 1 else None)
-        self.cost += 0.5
+    def most_inside(self, near: Vector | None) -> float:
+        if self._set is None:
+            return 1.0
+        slopes = self._set.block.slope(self.losses.rows(self.at.slope))
+        return self._on().most(slopes) * (1 + self.slack)
 
     # ---- a round --------------------------------------------------------------------------------
 
@@ -128,13 +119,14 @@ class GroupRun(SparseRun):
         G, mean = block.gram(bend, self.problem.intercept, kept=self.losses.constant)
         self.cost += block.cost
         w = self.w[places]
+        wanted = self.wanted(slope, w, on, gap, value)
         if on.b:
             G = G.copy() if self.losses.constant else G  # that of the set is kept
             G[np.diag_indices(len(G))] += on.b
             slope = slope - on.b * w
         model = GroupModel(G, slope, w, on, self.tuning)
         each = costs.look(self.problem) * self.losses.outputs
-        model.solve(*self._wanted(on, slope, w, gap, value), MODEL.passes * each)
+        model.solve(*wanted, MODEL.passes * each)
         self.cost += model.work / each
         v = model.v.reshape(w.shape)
         step = v - w
@@ -143,19 +135,3 @@ class GroupRun(SparseRun):
         way_b: Any = 0.0 if mean is None else -(mean @ step)
         way = self.losses.shifted(block.times(step), way_b)
         return self.move(places, v, way, way_b, on) > 0
-
-    def _wanted(
-        self, on: GroupPenalty, slope: Any, w: Any, gap: float, value: float
-    ) -> tuple[float, float, float, float]:
-        """As in `wanted`; violations are relative to a_q."""
-        t, share = self.tuning, self.tuning.enough * self._tol
-        norms = on.norms(w)[:, None]
-        rows, flat = slope.reshape(slope.shape[0], -1), w.reshape(w.shape[0], -1)
-        each = np.repeat(np.where(norms > 0, on.a[:, None] / np.where(norms > 0, norms, 1.0), 0.0),
-                         np.diff(on.starts), axis=0)  # fmt: skip
-        off = on.norms(rows - each * flat)
-        off = np.where(norms[:, 0] > 0, off, np.maximum(off - on.a, 0.0)) / on.a
-        first, fine, least = float(off.max(initial=0.0)), math.sqrt(share), share * abs(value)
-        if self.losses.constant:
-            return t.exact * first, max(t.inner * gap, least), fine, least
-        return t.forcing * first, math.inf, fine, least

@@ -23,7 +23,8 @@ from ....data import Dense, Sparse, views
 from ....problems.erm import ERM
 from ...base import Budget, Target
 from ..losses_at import Seen
-from ..run import SparseRun, placed
+from ..run import SparseRun
+from ..state import placed
 from ..tuning import SetTuning
 from .gram import GramSet
 from .model import GroupModel, GroupPenalty

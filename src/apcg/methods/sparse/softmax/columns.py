@@ -17,7 +17,7 @@ from ...._kernels.sparse import softmax_columns as kernels
 from ....certify.points import Certificate, Point, Start
 from ....problems.erm import ERM
 from ...base import Budget, Report, Run, Target, Work
-from ..columns.packed import PackedRun
+from ..columns.packed import ENTERING, PackedRun
 from ..dense.chosen_columns import WideRun
 from ..penalty import ScaledPenalty
 from ..run import STALL, SparseRun
@@ -143,8 +143,8 @@ class ClassColumnsRun(PackedRun):
 
     def _choose(self) -> Index:
         penalty = self.by_column.times(self.theta)
-        J = self._near(self.tuning.entering * penalty.a)
-        bound = np.broadcast_to(self.tuning.entering * penalty.on(J).a, J.shape)
+        J = self._near(ENTERING * penalty.a)
+        bound = np.broadcast_to(ENTERING * penalty.on(J).a, J.shape)
         may = (np.abs(self.slopes[J]) > bound[:, None]) | (self.losses.rows(self.w)[J] != 0)
         k, at = np.nonzero(may.T)  # by class
         return np.asarray(J[at] * self.losses.K + k)
