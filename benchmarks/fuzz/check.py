@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from one_output import random_case
+from one_output import LONG, random_case
 
 from apcg import path, solve
 from apcg.certify.points import Start
@@ -217,8 +217,16 @@ class Fuzz:
         return P, D, room
 
     def blames_rounding(self, case, r, room):
-        """Whether the gap is more than rounding can make of it."""
+        """Whether the gap is more than rounding can make of it, of P(0) as well."""
+        room += 64 * np.finfo(float).eps * at_zero(case, case.problem(), r)
         return r.gap > 1e-6 * (abs(r.primal) + abs(r.dual)) + room
+
+
+def at_zero(case, problem, r):
+    """P(0) with the best intercept, in extended precision."""
+    w, x = np.zeros_like(r.w), np.zeros_like(r.x)
+    b = problem.best_intercept(x) if case.intercept else r.intercept * 0.0
+    return LONG(case.values(w, x, b, case.alpha)[0])
 
 
 def case_epochs(text):

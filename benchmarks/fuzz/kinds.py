@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from check import Fuzz
+from check import Fuzz, at_zero
 from everyday import random_everyday
 from k_outputs import OutputsCase, random_classes, random_outputs
-from one_output import LONG, Case, Phi, random_case, random_loss, random_weights
+from one_output import Case, Phi, random_case, random_loss, random_weights
 
 from apcg import APCGClassifier, APCGRegressor, losses, solve
 from apcg.methods.base import unmet
@@ -156,18 +156,6 @@ class Scales(Auto):
             self.wrong("worse than w = 0", seed, f"{about}: {float(P):g}, {float(zero):g} at 0")
         if r.status.code == "precision" and "columns of X have norms from" not in r.status:
             self.wrong("does not say why", seed, f"{about}: {r.status}")
-
-    def blames_rounding(self, case, r, room):
-        """Beside P(0) a gap may be rounding, too."""
-        zero = at_zero(case, case.problem(), r)
-        return super().blames_rounding(case, r, room + 64 * np.finfo(float).eps * zero)
-
-
-def at_zero(case, problem, r):
-    """P(0) with the best intercept, in extended precision."""
-    w, x = np.zeros_like(r.w), np.zeros_like(r.x)
-    b = problem.best_intercept(x) if case.intercept else r.intercept * 0.0
-    return LONG(case.values(w, x, b, case.alpha)[0])
 
 
 # ---- L1 parts, estimators -----------------------------------------------------------------------
