@@ -1,8 +1,10 @@
 """The options that make a problem, `apcg cv`, LIBLINEAR's model files, and plugins."""
 
+import bz2
+import gzip
 import json
+import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -286,20 +288,27 @@ def test_a_plugin_that_fails_is_one_sentence(tmp_path, apcg):
 
 # ---- help --------------------------------------------------------------------------------------
 
-#: What the examples of --help call their files, and what stands in for them here.
-STAND_INS = {"a9a.t": "breast_cancer", "a9a": "breast_cancer", "text": "breast_cancer",
-             "huge.libsvm.gz": "x.svm", "huge.libsvm": "x.svm", "mine.libsvm.bz2": "x.svm",
-             "huge.parquet": "huge.parquet"}  # fmt: skip
+#: What the examples of --help call their data, and what stands in for it here.
+STAND_INS = {"a9a.t": "breast_cancer", "a9a": "breast_cancer", "text": "breast_cancer"}
+#: What they are given besides, so that they end soon.
+SHORTER = {
+    "compare": "--max-passes 3 --no-plot",
+    "reproduce": "--data rcv1 --alpha 1e-4 --passes 1",
+}
 
 
 def examples():
-    for name, command in group.commands.items():
-        for line in (command.help or "").splitlines():
-            if line.strip().startswith("apcg ") and name != "reproduce":
-                yield line.strip()
+    """The lines of every --help that are commands, that of `apcg` too."""
+    helps = [group, *group.commands.values()]
+    lines = [line.strip() for each in helps for line in (each.help or "").splitlines()]
+    found = [line for line in lines if re.match(r"(zcat .*\| |\w+=\S+ )?apcg [a-z]+ ", line)]
+    # a model is trained before it is used
+    return sorted(found, key=lambda line: "apcg train" not in line or "huge" in line)
 
 
-def test_the_examples_of_help_run(apcg, monkeypatch):
+@pytest.fixture
+def files(tmp_path):
+    """Those that the examples read."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     pytest.importorskip("onnx")
@@ -309,15 +318,46 @@ def test_the_examples_of_help_run(apcg, monkeypatch):
     table.rename(columns={"left": "y"}).to_parquet("huge.parquet")
     X = rng.random((60, 3))
     lines = (f"{int(row.sum() > 1.5)} 1:{row[0]} 2:{row[1]} 3:{row[2]}\n" for row in X)
-    Path("x.svm").write_text("".join(lines))
+    text = "".join(lines).encode()
+    Path("huge.libsvm").write_bytes(text)
+    Path("mine.libsvm.bz2").write_bytes(bz2.compress(text))
+    for name in ("huge.libsvm.gz", "huge.gz", "part1.gz"):
+        Path(name).write_bytes(gzip.compress(text))
+    Path("data").mkdir()
+    Path("data", "rcv1_subsets.binary").write_bytes(text)  # ~/data
+    return tmp_path
+
+
+def run_example(line):
+    """In this process, or if it has words for a shell, in one."""
+    words = [STAND_INS.get(word, word) for word in line.split()]
+    short = SHORTER.get(words[words.index("apcg") + 1], "")
+    if words[0] == "apcg":
+        words = words[: words.index(">")] if ">" in words else words
+        with pytest.raises(SystemExit) as left:
+            main([*words[1:], *short.split()])
+        return left.value.code
+    env = os.environ | {"HOME": str(Path.cwd())}
+    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    command = f"set -o pipefail; {' '.join(words)} {short}"
+    return subprocess.run(["bash", "-c", command], env=env, stdout=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.usefixtures("files")
+def test_the_examples_of_help_run(apcg):
     apcg("train", "breast_cancer", "--model", "m.npz")
     apcg("export", "m.npz", "liblinear.model")
-    found = sorted(examples(), key=lambda line: "apcg train" not in line)
-    assert len(found) >= 12
+    found = [line for line in examples() if line.startswith("apcg") and "reproduce" not in line]
+    assert len(found) >= 20
     for line in found:
-        words = shlex.split(line.split(">")[0])[1:]
-        words = [words[0], *(STAND_INS.get(w, w) for w in words[1:])]
-        extra = ["--max-passes", "3", "--no-plot"] if words[0] == "compare" else []
-        with pytest.raises(SystemExit) as left:
-            main([*words, *extra])
-        assert left.value.code in (0, 3), line
+        assert run_example(line) in (0, 3), line
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("files")
+def test_the_examples_of_help_with_pipes_and_of_reproduce_run(apcg):
+    apcg("train", "breast_cancer", "--loss", "logistic", "--model", "a9a.npz")
+    found = [line for line in examples() if not line.startswith("apcg") or "reproduce" in line]
+    assert len(found) >= 5
+    for line in found:
+        assert run_example(line) == 0, line

@@ -19,7 +19,7 @@ VENV = Path(__file__).resolve().parents[1] / ".venv"
 PYTHON = VENV / "bin" / "python"
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1")
-#: What builds the packages of an extra that come as source: without isolation, pip does not fetch it.
+#: What builds an extra's packages that come as source: without isolation, pip does not fetch it.
 ALSO = {"plot": (), "dev": ("setuptools>=70.1",)}  # of liblinear-official, to read its models
 #: What the extras of pyproject.toml bring.
 EXTRAS = {

@@ -29,6 +29,8 @@ KEPT = ROOT / "build" / "gallery"
 COMMANDS = "<!-- the commands -->"
 OURS = re.compile(r"^::: (apcg\.linear_model)\.(\w+)$", re.MULTILINE)
 EXAMPLES = "<!-- the gallery -->"
+#: A paragraph of a docstring that lists names, each on a line with two spaces or more after it.
+LIST = re.compile(r'<p>([\w"]+ {2,}\S.*?)</p>', re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -56,6 +58,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = markdown.replace(COMMANDS, "\n".join(command_lines(apcg, "apcg")))
     markdown = OURS.sub(lambda found: signed(found[1], found[2]), markdown)
     return markdown.replace(EXAMPLES, cards())
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Keep the lines of lists in docstrings."""
+    del page, config, files
+    lines = "<pre><code>{}</code></pre>".format
+    return LIST.sub(lambda found: lines(re.sub("</?code>", "", found[1])), html)
 
 
 def signed(module: str, name: str) -> str:
@@ -166,7 +175,8 @@ def option_row(option: click.Option, context: click.Context) -> str:
     """An option as a row of a table; what is not given has no default to show."""
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     said = option.help or ""
-    metavar = "" if option.is_flag else f" {option.make_metavar(context)}"
+    kind = option.make_metavar(context).replace("INTEGER RANGE", "WHOLE NUMBER")
+    metavar = "" if option.is_flag else f" {kind.replace('FLOAT RANGE', 'NUMBER')}"
     if isinstance(option.type, click.Choice):
         metavar = " NAME"
         if not all(choice in said for choice in option.type.choices):

@@ -40,5 +40,7 @@ for q, color in ((0.5, "#0b3c68"), (0.9, "#b2182b")):
     r = solve(ERM(x[:, None], y, Expectile(q), alpha=1e-6, intercept=True), tol=1e-6)
     print(f"q = {q}: {r.status.code}, slope {r.w[0]:.2f}, intercept {r.intercept:.2f}")
     ax.plot([0, 10], [r.intercept, r.intercept + 10 * r.w[0]], color=color, label=f"q = {q}")
+ax.set_xlabel("x")
+ax.set_ylabel("y")
 ax.legend(frameon=False)
 figure.savefig("expectiles.png", dpi=110)

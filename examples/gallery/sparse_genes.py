@@ -1,8 +1,8 @@
 """Few genes out of many.
 
-Sixty patients, five thousand genes, of which ten matter: the lasso finds a handful of weights
-that are not zero. The data is generated, with genes in correlated groups as they are in cells.
-The picture shows the weights beside the true ones.
+Sixty patients, five thousand genes, of which ten matter: the lasso leaves 47 weights that
+are not zero, most of them in the groups of the ten. The data is generated, with genes in
+correlated groups as they are in cells. The picture shows the weights beside the true ones.
 """
 
 import matplotlib.pyplot as plt
@@ -24,10 +24,10 @@ print(r.status.code, np.count_nonzero(r.w), "of 5000 weights are not zero")
 print("relative gap below 1e-8:", r.gap <= 1e-8 * r.primal)
 
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
-ax.plot(np.flatnonzero(truth), truth[truth != 0], "_", color="#777777", ms=14, mew=3, label="true")
-ax.plot(np.flatnonzero(r.w), r.w[r.w != 0], "o", color="#b2182b", ms=4, label="found")
+for w, name, mark in ((truth, "true", {"marker": "_", "s": 200}), (r.w, "found", {"s": 12})):
+    ax.scatter(np.flatnonzero(w), w[w != 0], label=name, **mark)
 ax.axhline(0, color="black", lw=0.5)
 ax.set_xlabel("gene")
 ax.set_ylabel("weight")
-ax.legend(frameon=False)
+figure.legend(loc="outside upper right", ncols=2, frameon=False)
 figure.savefig("genes.png", dpi=110)

@@ -51,4 +51,5 @@ for ax, label, weights in zip(axes, model[-1].classes_, model[-1].coef_, strict=
     best = np.argsort(weights)[-6:]
     ax.barh(names[best], weights[best], color="#3f51b5")
     ax.set_title(label)
+    ax.set_xlabel("weight")
 figure.savefig("words.png", dpi=110)

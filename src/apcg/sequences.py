@@ -28,7 +28,7 @@ def largest_gamma0(n: int, mu: float) -> float:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Equations (alphak) and (gammak), from gamma_0, for n blocks and convexity parameter mu.
+    """alpha_k and gamma_k by (7) and (8), from gamma_0, for n blocks and convexity parameter mu.
 
     gamma_0 = mu > 0 is Algorithm 2 (all constant), mu = 0 is Algorithm 3 with
     gamma_0 = n^2 alpha_{-1}^2, anything else is Algorithm 1.

@@ -350,8 +350,8 @@ def sag_steps(n: int, kappa: float, epsilon: float, gap0: float) -> float:
     """Steps of SAG, of 1/(16 L), after which E P(w) - P* <= epsilon; L = R^2/gamma + lambda.
 
     Theorem 1 of Schmidt, Le Roux and Bach: the error is at most (1 - min{lambda/(16 L), 1/(8 n)})^k
-    times 3/2 (P(0) - P*) + (4 L/n)|w*|^2, where |w*|^2 <= 2 (P(0) - P*)/lambda. The constants are
-    theirs, for a table that begins with the gradients at 0. In practice they take steps of size
+    times `3/2 (P(0) - P*) + (4 L/n)|w*|^2`, where `|w*|^2 <= 2 (P(0) - P*)/lambda`. The constants
+    are theirs, for a table that begins with the gradients at 0. In practice they take steps of size
     1/L, as is done here; no theorem covers these.
 
     Examples

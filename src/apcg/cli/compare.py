@@ -36,7 +36,13 @@ from .problem import Problem, problem_options, taken_for
     show_default=True,
     help="Lambdas, with commas between them.",
 )
-@click.option("--max-passes", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option(
+    "--max-passes",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Passes over the data, at most.",
+)
 @click.option("--bound", is_flag=True, help="Draw what Theorem 2 promises for D* - D(x), dashed.")
 @click.option(
     "--out",
@@ -45,7 +51,7 @@ from .problem import Problem, problem_options, taken_for
     show_default=True,
     help="Folder for the plots.",
 )
-@click.option("--plot/--no-plot", default=True, show_default=True)
+@click.option("--plot/--no-plot", default=True, show_default=True, help="Draw the plots.")
 @common.as_html
 @common.seed
 @common.as_json  # fmt: skip
@@ -122,13 +128,14 @@ def compare(
 
 def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     gaps = [f"{g:g}" for g in comparison.GAPS]
-    head = ["passes (seconds) to a relative gap of", *gaps, "P(w)", "at the end"]
+    head = ["", *gaps, "P(w)", "at the end"]
     lines = []
     for row in rows:
         cells = [_cost(row, g, max_passes) for g in gaps]
         end = gap_in_words(row["gap"] / abs(row["primal"]), 1) if row["primal"] else "0"
         lines.append([row["method"], *cells, f"{row['primal']:.10f}", end])
-    click.echo(f"\nlambda = {alpha:g}\n{common.table(head, lines)}")
+    click.echo(f"\nlambda = {alpha:g}: passes (seconds) to a relative gap of")
+    click.echo(common.table(head, lines))
     best, proof = min(r["primal"] for r in rows), max(r["dual"] for r in rows)
     click.echo(f"The {common.optimum(proof, best, 12)}.")
 

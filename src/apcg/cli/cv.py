@@ -46,7 +46,13 @@ class Search(TypedDict):
     type=common.Numbers(),
     help="The alphas to try, with commas between them; without it, 15 from 1 to 1e-6.",
 )
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Parts that DATA is cut into.",
+)
 @click.option(
     "--one-se",
     is_flag=True,

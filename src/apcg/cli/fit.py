@@ -83,11 +83,13 @@ class Settings:
 
 
 _SETTINGS = (
-    click.option("--method", type=KnownName(registry.names), default="auto", show_default=True),
+    click.option("--method", type=KnownName(registry.names), default="auto", show_default=True,
+                 help="How it is solved; auto chooses, and none of them changes the answer."),
     click.option("--tol", type=common.POSITIVE, default=1e-6, show_default=True,
                  help="Stop when the relative gap, the duality gap over the objective, is at most "
                  "this."),
-    click.option("--max-passes", type=click.IntRange(min=0), default=1000, show_default=True),
+    click.option("--max-passes", type=click.IntRange(min=0), default=1000, show_default=True,
+                 help="Passes over the data, at most."),
     common.seed,
 )  # fmt: skip
 

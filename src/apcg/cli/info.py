@@ -82,6 +82,11 @@ def info(
 
     A problem is ill-conditioned when R^2/(lambda gamma) is much larger than n: there APCG is worth
     it.
+
+    \b
+    apcg info a9a --loss logistic --alpha 1e-4,1e-6
+    apcg info customers.csv --target left
+    apcg info --list
     """
     if list_names:
         _list(as_json)

@@ -73,8 +73,8 @@ def predict(model: Path, data: str, what: str | None, memory: str | None, as_jso
 
     MODEL is a file of `apcg train` or of LIBLINEAR. Files and pipes of LIBSVM text and CSV are read
     through piece by piece, whatever their size. If DATA has labels, the accuracy or R^2 is printed
-    to standard error, or with --json at the end; labels that the model does not know (0 or ? where
-    there are none) are no labels.
+    to standard error, or with --json at the end. A label that the model does not know, such as 0 or
+    ?, counts as missing.
 
     \b
     apcg predict a9a.npz a9a.t > labels.txt

@@ -42,7 +42,7 @@ class KnownName(click.Choice[str]):
     """One of the names; those of a plugin are known once it is loaded."""
 
     def __init__(self, known: Callable[[], tuple[str, ...]]) -> None:
-        super().__init__(known())
+        super().__init__(tuple(dict.fromkeys(known())))
         self.known = known
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:

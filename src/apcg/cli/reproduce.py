@@ -50,7 +50,13 @@ from . import common
     help="Those of the paper's figures, or with them those that it compares with in words: SAG, "
     "SVRG and accelerated SDCA.",
 )
-@click.option("--passes", type=click.IntRange(min=1), default=paper.PASSES, show_default=True)
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    default=paper.PASSES,
+    show_default=True,
+    help="Passes over the data of each method.",
+)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),

@@ -288,6 +288,7 @@ class APCGClassifier(Classifier):
         against the rest. "auto" is "multinomial" for "logistic" and "ovr" for the others. Two
         classes are one problem of margins, whatever this says.
     fit_intercept : bool, default=True
+        Whether predictions have a constant b.
     tol : float, default=1e-6
         The relative duality gap to stop at: the objective is then within this of the optimum.
     max_epochs : int, default=1000

@@ -142,6 +142,7 @@ class APCGRegressor(Regressor):
     epsilon : float, default=0.1
         For "epsilon_insensitive".
     fit_intercept : bool, default=True
+        Whether predictions have a constant b.
     tol : float, default=1e-6
         The relative duality gap to stop at: the objective is then within this of the optimum.
     max_epochs : int, default=1000

@@ -5,7 +5,7 @@ solver by a public name, or by a method, that is overridden. Where it calls a pr
 the middle of `fit`, its `fit` runs with that name bound to ours (`rebound`): parameters, checks and
 deprecations then follow the installed version.
 
-Tested with scikit-learn 1.6.1, 1.7.2, 1.8.0 and 1.9.1. Another version that lacks a name raises
+Tested with scikit-learn 1.8.0 and 1.9.1. Another version that lacks a name raises
 ImportError, which says so.
 """
 

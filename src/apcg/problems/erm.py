@@ -1,7 +1,7 @@
 """Regularised empirical risk minimisation, section 5 of the paper.
 
-    primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                       (erm-primal)
-    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))       (erm-dual)
+    primal   P(w) = (1/n) sum_i s_i phi_i(A_i' w) + lambda g(w)                     (42: erm-primal)
+    dual     D(x) = -(1/n) sum_i s_i phi_i*(-x_i/s_i) - lambda g*(A x/(lambda n))     (43: erm-dual)
 
 If g is strongly convex the dual is solved, otherwise the primal. `forms` has the two forms.
 
@@ -79,8 +79,10 @@ class ERM:
         LogisticRegression, the alpha of Lasso and ElasticNet.
     sample_weight : array of shape (n_samples,), default=None
         Non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
-    l1_ratio, positive : float, default=0.5, and bool or pair, default=False
-        The share of L1 in "elasticnet"; keep w >= 0, or within (lower, upper): numbers or arrays.
+    l1_ratio : float, default=0.5
+        The share of L1 in "elasticnet".
+    positive : bool or (lower, upper), default=False
+        Keep w >= 0, or within bounds: numbers, or arrays with one for each feature.
     intercept : bool, default=False
         Whether predictions are a_i' w + b, b without penalty; sum_i y_i x_i (or x_i) is then 0.
 
@@ -352,7 +354,7 @@ class ERM:
         return float(self.loss.conjugate_total(x, self.y, self.weights))
 
     def omega(self, x: Any) -> Vector:
-        """grad g*(A x/(lambda n)), the primal point of a dual one (equation omega)."""
+        """grad g*(A x/(lambda n)), the primal point of a dual one: (49) of the paper."""
         if not self.dual_form:
             raise ValueError(
                 "omega(x) has no meaning for this penalty: g is not strongly convex, so g* has no "
