@@ -262,6 +262,7 @@ registry.register(Renamed())
 """
 
 
+@pytest.mark.slow
 def test_a_plugin_brings_losses_and_methods(tmp_path):
     (tmp_path / "mine.py").write_text(PLUGIN)
     run = [sys.executable, "-m", "apcg"]

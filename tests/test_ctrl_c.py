@@ -96,6 +96,7 @@ PATHS = {
 ALPHAS = np.geomspace(0.3, 0.01, 8)
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_path_gives_back_what_there_is(kind, monkeypatch):
     """All answers that were done; nothing new is begun; an error only if there is none."""
@@ -203,6 +204,7 @@ def fitted(model, *given):
     return False
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "smoothed_hinge"])
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 @pytest.mark.parametrize(("rows", "features"), [(60, 25), (2000, 10)])
@@ -296,6 +298,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_search_gives_back_what_there_is(kind):
     """If an alpha was scored there is a model, with a certificate; NaN where there is no score."""

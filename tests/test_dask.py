@@ -143,7 +143,7 @@ def restart(client):
     client.restart(timeout=60)
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [retire, kill, restart])
 def test_a_lost_worker_costs_a_rebuild(client, fault):
     two(client)
@@ -235,6 +235,7 @@ def test_errors_name_the_chunk(client):
     assert nothing_left(client)
 
 
+@pytest.mark.slow
 def test_warnings(client):
     two(client)
     X, y = text(300, 6000)
