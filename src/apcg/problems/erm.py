@@ -75,8 +75,7 @@ class ERM:
         object of `apcg.penalties`, which is then g; or a g of your own, for method "afg", as
         `apcg.penalties.base` describes it. None is no penalty.
     alpha : float
-        The paper's lambda; 0 is no penalty: see `box`. 1/(C n) for the C of LinearSVC and
-        LogisticRegression, the alpha of Lasso and ElasticNet.
+        The paper's lambda: 1/(C n) for LinearSVC's C, the alpha of Lasso. 0 is none: see `box`.
     sample_weight : array of shape (n_samples,), default=None
         Non-negative; rescaled to sum to n. Rows of weight zero are left out: x_i = 0.
     l1_ratio : float, default=0.5
