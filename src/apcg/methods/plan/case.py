@@ -11,6 +11,7 @@ import numpy as np
 
 from ...certify.points import Start
 from ...losses.base import SOFTMAX
+from ...losses.per_output import Columns
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import DUAL_BLOCKS, unmet
@@ -143,12 +144,12 @@ class Case:
         With many samples and phi'' without jumps Newton's method is tried first: X'X scaled to a
         unit diagonal may do, and where it does not, it gets stuck soon.
         """
-        return self._rounding_hides_lambda and self.fits(Orthogonal)
+        return self.fits(Orthogonal) and self._rounding_hides_lambda
 
     @property
     def raw_columns(self) -> bool:
         """The same of y with columns, each of which is a problem of its own."""
-        return self._rounding_hides_lambda and self.fits(OneByOne(Orthogonal()))
+        return self.fits(OneByOne(Orthogonal())) and self._rounding_hides_lambda
 
     @property
     def _rounding_hides_lambda(self) -> bool:
@@ -243,5 +244,6 @@ class Case:
 
 
 def bends_evenly(loss: Any) -> bool:
-    """Whether phi'' has no jumps: the squared and the logistic loss."""
-    return bool(loss.gamma > 0 and (loss.eta == loss.gamma or loss.kinks.size == 0))
+    """Whether phi'' has no jumps: the squared and the logistic loss, in columns too."""
+    one = loss.loss if isinstance(loss, Columns) else loss
+    return bool(one.gamma > 0 and (one.eta == one.gamma or one.kinks.size == 0))
