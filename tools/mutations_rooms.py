@@ -17,7 +17,7 @@ MUTANTS = [
            "w[self._on] *= 1 + 0 * self._cones.moving", INTERIOR, only="zeros"),
     Mutant(RUN, "work is not counted", "self._cost += self._each", "self._cost += 0.0", INTERIOR,
            only="counts_as_passes"),
-    Mutant(RUN, "steps to the boundary and beyond", "self._tuning.part))", "1.5))", INTERIOR,
+    Mutant(RUN, "steps to the boundary and beyond", "PART))", "1.5))", INTERIOR,
            only="gap_closes and hinge and l1"),
     Mutant(ROWS, "slopes without the label", "np.asarray(self._p - self.s * self._e)",
            "np.asarray(self._p)", INTERIOR, only="gap_closes and smoothed"),

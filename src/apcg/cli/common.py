@@ -35,7 +35,7 @@ def on_terminal() -> int:
     return int(files.on_terminal())
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]
+class NumberList(click.ParamType):  # type: ignore[type-arg]
     """Positive numbers with commas between them."""
 
     name = "numbers"

@@ -15,7 +15,7 @@ from ..experiments import comparison, page, pages
 from ..methods import registry
 from ..problems.erm import ERM
 from . import common, source
-from .problem import Problem, problem_options, taken_for
+from .problem import ProblemOptions, problem_options, taken_for
 
 
 @click.command(short_help="Run several methods on DATA, side by side.")
@@ -31,7 +31,7 @@ from .problem import Problem, problem_options, taken_for
 @problem_options(intercept=False)
 @click.option(
     "--alpha",
-    type=common.Numbers(),
+    type=common.NumberList(),
     default="1e-5,1e-6",
     show_default=True,
     help="Lambdas, with commas between them.",
@@ -57,9 +57,9 @@ from .problem import Problem, problem_options, taken_for
 @common.as_json  # fmt: skip
 def compare(
     data: str,
-    columns: source.Columns,
+    columns: source.TableColumns,
     methods: tuple[str, ...],
-    problem: Problem,
+    problem: ProblemOptions,
     alpha: tuple[float, ...],
     max_passes: int,
     bound: bool,

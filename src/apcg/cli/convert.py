@@ -27,7 +27,7 @@ from . import common, source
 def convert(
     data: str,
     out: Path,
-    columns: source.Columns,
+    columns: source.TableColumns,
     features: int | None,
     float32: bool,
     as_json: bool,

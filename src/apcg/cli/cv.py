@@ -15,10 +15,10 @@ from ..data import Stored as InMemory
 from ..datasets import DataError, Dataset
 from . import common, source
 from .fit import MEASURES, Settings, exit_code, facts_of, fit, settings_options, show
-from .problem import Problem, problem_options, taken_for
+from .problem import ProblemOptions, problem_options, taken_for
 
 
-class Row(TypedDict):
+class AlphaRow(TypedDict):
     """One alpha: the mean of its scores over the folds, and how sure that is."""
 
     alpha: float
@@ -27,12 +27,12 @@ class Row(TypedDict):
     scores: list[float]
 
 
-class Search(TypedDict):
+class CrossValidation(TypedDict):
     """What was found. `one_standard_error` is the largest alpha that is as good as the best."""
 
     measure: str
     folds: int
-    alphas: list[Row]
+    alphas: list[AlphaRow]
     best: float
     one_standard_error: float
 
@@ -43,7 +43,7 @@ class Search(TypedDict):
 @problem_options()
 @click.option(
     "--alphas",
-    type=common.Numbers(),
+    type=common.NumberList(),
     help="The alphas to try, with commas between them; without it, 15 from 1 to 1e-6.",
 )
 @click.option(
@@ -76,8 +76,8 @@ class Search(TypedDict):
 @common.as_json  # fmt: skip
 def cv(
     data: str,
-    columns: source.Columns,
-    problem: Problem,
+    columns: source.TableColumns,
+    problem: ProblemOptions,
     alphas: tuple[float, ...] | None,
     folds: int,
     one_se: bool,
@@ -134,13 +134,13 @@ def cv(
 
 def _search(
     data: Dataset,
-    problem: Problem,
+    problem: ProblemOptions,
     classes: Any,
     alphas: tuple[float, ...] | None,
     folds: int,
     settings: Settings,
     jobs: int,
-) -> Search:
+) -> CrossValidation:
     """Cross-validation by the estimators."""
     from ..estimators import APCGClassifierCV, APCGRegressorCV
 
@@ -184,13 +184,13 @@ def _of_classes(loss: Any) -> tuple[Any, str]:
     return loss, "auto"
 
 
-def _summary(alphas: Any, scores: Any, best: float, measure: str) -> Search:
+def _summary(alphas: Any, scores: Any, best: float, measure: str) -> CrossValidation:
     """The table, and the largest alpha within one standard error of the best."""
     means = scores.mean(axis=1)
     errors = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
     k = int(np.flatnonzero(alphas == best)[0])
     good = alphas[means >= means[k] - errors[k]]
-    rows: list[Row] = [
+    rows: list[AlphaRow] = [
         {"alpha": float(a), "score": float(m), "standard_error": float(e), "scores": s.tolist()}
         for a, m, e, s in zip(alphas, means, errors, scores, strict=True)
     ]
@@ -198,7 +198,7 @@ def _summary(alphas: Any, scores: Any, best: float, measure: str) -> Search:
             "one_standard_error": float(good.max())}  # fmt: skip
 
 
-def _show(search: Search, one_se: bool) -> None:
+def _show(search: CrossValidation, one_se: bool) -> None:
     marks = {search["best"]: "best"}
     if search["one_standard_error"] != search["best"]:
         marks[search["one_standard_error"]] = "one standard error"
@@ -216,7 +216,7 @@ def _show(search: Search, one_se: bool) -> None:
     click.echo(f"chosen       --alpha {chosen!r}")
 
 
-def _draw(search: Search, path: Path, read: list[str]) -> str | None:
+def _draw(search: CrossValidation, path: Path, read: list[str]) -> str | None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "pdf", "svg"):
         raise click.UsageError(f"--plot must be a .png, .pdf or .svg file, got {path.name!r}.")

@@ -18,7 +18,7 @@ from ..model import LinearModel
 from ..problems.erm import ERM
 from ..run.solve import solve
 from . import common
-from .problem import KnownName, Problem
+from .problem import KnownName, ProblemOptions
 
 
 class CertifiedFacts(TypedDict):
@@ -109,7 +109,7 @@ def settings_options(command: Callable[..., object]) -> Callable[..., object]:
 
 def fit(
     data: Dataset,
-    wanted: Problem,
+    wanted: ProblemOptions,
     problem: ERM,
     classes: Array | None,
     settings: Settings,
@@ -127,7 +127,7 @@ def fit(
 
 
 def _trained(
-    data: Dataset, r: Solution, wanted: Problem, problem: ERM, settings: Settings
+    data: Dataset, r: Solution, wanted: ProblemOptions, problem: ERM, settings: Settings
 ) -> Trained:
     numbers = {name: getattr(wanted, name) for name in ("gamma", "delta", "epsilon", "quantile")}
     return {

@@ -17,7 +17,7 @@ from ..methods.plan.plan import Auto
 from ..methods.plan.watch import Watch
 from ..problems.erm import ERM
 from . import common, source
-from .problem import Problem, problem_options
+from .problem import ProblemOptions, problem_options
 
 METHODS = ("apcg", "sdca", "afg", "sag", "svrg", "accelerated_sdca")
 
@@ -55,7 +55,7 @@ class DataFacts(TypedDict):
 
 @click.command()
 @click.argument("data", required=False)
-@click.option("--alpha", type=common.Numbers(), default="1e-4,1e-5,1e-6,1e-7,1e-8",
+@click.option("--alpha", type=common.NumberList(), default="1e-4,1e-5,1e-6,1e-7,1e-8",
               show_default=True, help="Lambdas to look at, with commas between them.")  # fmt: skip
 @click.option("--dual-error", type=common.POSITIVE, default=1e-6, show_default=True,
               help="The dual error for which passes are promised.")  # fmt: skip
@@ -66,8 +66,8 @@ class DataFacts(TypedDict):
 @common.as_json
 def info(
     data: str | None,
-    columns: source.Columns,
-    problem: Problem,
+    columns: source.TableColumns,
+    problem: ProblemOptions,
     alpha: tuple[float, ...],
     dual_error: float,
     list_names: bool,

@@ -96,7 +96,7 @@ plugin = click.option("--plugin", "plugins", multiple=True, metavar="MODULE", is
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProblemOptions:
     """What the options say; None where they say nothing."""
 
     loss: str | None
@@ -203,13 +203,13 @@ def _pairs(text: str) -> dict[str, float]:
 def problem_options(
     *, intercept: bool = True
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """The options of `Problem`, which the command gets as `problem`; and --plugin."""
+    """The options of `ProblemOptions`, which the command gets as `problem`; and --plugin."""
 
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
         def called(**given: Any) -> object:
-            own = {f.name: given.pop(f.name) for f in fields(Problem)}
-            return command(problem=Problem(**own), **given)
+            own = {f.name: given.pop(f.name) for f in fields(ProblemOptions)}
+            return command(problem=ProblemOptions(**own), **given)
 
         for option in _OPTIONS[::-1]:
             called = option(called)

@@ -37,7 +37,7 @@ from . import common
 )
 @click.option(
     "--alpha",
-    type=common.Numbers(),
+    type=common.NumberList(),
     default=",".join(f"{a:g}" for a in paper.ALPHAS),
     show_default=True,
     help="The lambdas to run.",

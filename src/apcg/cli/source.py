@@ -27,7 +27,7 @@ def _listed(ctx: click.Context, param: click.Parameter, text: str | None) -> tup
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """What the options say of the columns of a table."""
 
     target: str | None
@@ -46,12 +46,12 @@ _COLUMNS = (
 
 
 def column_options(command: Callable[..., object]) -> Callable[..., object]:
-    """The options of `Columns`, which the command gets as `columns`."""
+    """The options of `TableColumns`, which the command gets as `columns`."""
 
     @functools.wraps(command)
     def called(**given: Any) -> object:
-        own = {f.name: given.pop(f.name) for f in fields(Columns)}
-        return command(columns=Columns(**own), **given)
+        own = {f.name: given.pop(f.name) for f in fields(TableColumns)}
+        return command(columns=TableColumns(**own), **given)
 
     for option in _COLUMNS[::-1]:
         called = option(called)
@@ -60,7 +60,7 @@ def column_options(command: Callable[..., object]) -> Callable[..., object]:
 
 def load(
     data: str,
-    columns: Columns,
+    columns: TableColumns,
     *,
     features: int | None = None,
     memory_limit: str | None = None,

@@ -11,7 +11,7 @@ from .._base.files import check_target
 from ..model import LinearModel
 from . import common, source
 from .fit import Settings, exit_code, facts_of, fit, settings_options, show
-from .problem import Problem, problem_options, taken_for
+from .problem import ProblemOptions, problem_options, taken_for
 
 
 @click.command(short_help="Train a linear model on DATA and certify it.")
@@ -44,8 +44,8 @@ from .problem import Problem, problem_options, taken_for
 @common.as_json  # fmt: skip
 def train(
     data: str,
-    columns: source.Columns,
-    problem: Problem,
+    columns: source.TableColumns,
+    problem: ProblemOptions,
     alpha: float,
     settings: Settings,
     time_limit: float | None,

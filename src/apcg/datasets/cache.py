@@ -30,7 +30,7 @@ ARRAYS = ("data", "indices", "indptr", "y")
 T = TypeVar("T")
 
 
-class Told(TypedDict):
+class ArrayHead(TypedDict):
     """What a header says of an array."""
 
     dtype: str
@@ -115,7 +115,7 @@ def _identity(source: Path) -> dict[str, str | int]:
     return {"path": str(source.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
 
 
-def _describe(array: Array) -> Told:
+def _describe(array: Array) -> ArrayHead:
     return {"dtype": array.dtype.str, "shape": list(array.shape), "crc32": _checksum(array)}
 
 
@@ -123,7 +123,7 @@ def _checksum(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 
-def _checked(path: Path, told: Told) -> Array:
+def _checked(path: Path, told: ArrayHead) -> Array:
     array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if _describe(array) != told:
         raise ValueError(f"{path.name} is not what the header says")

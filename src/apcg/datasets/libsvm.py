@@ -75,7 +75,7 @@ def opened(
     except OSError as error:
         raise DataError(f"{source} cannot be read: {error.strerror or error}.") from None
     with file:
-        yield file if tell is None else io.BufferedReader(Told(file, tell), 1 << 16)
+        yield file if tell is None else io.BufferedReader(CountedFile(file, tell), 1 << 16)
 
 
 def is_zip_file(raw: io.BufferedReader) -> bool:
@@ -98,7 +98,7 @@ class Counted(io.RawIOBase):
         return got
 
 
-class Told(io.RawIOBase):
+class CountedFile(io.RawIOBase):
     """The bytes of a file; somebody is told how many are read, as they are."""
 
     def __init__(self, raw: io.BufferedReader, tell: Callable[[int], object]) -> None:

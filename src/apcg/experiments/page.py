@@ -49,7 +49,7 @@ class Curve:
 
 
 @dataclass
-class Table:
+class PageTable:
     """Rows under a heading; the first column is to the left, the others to the right."""
 
     caption: str
@@ -66,7 +66,7 @@ class Page:
     columns: list[str]
     measures: list[Measure]
     panels: dict[tuple[str, str], list[Curve]]
-    tables: list[Table]
+    tables: list[PageTable]
     sets: list[Dataset]
     summary: str = ""
     note: str = ""
@@ -158,7 +158,7 @@ def _curve(curve: Curve) -> dict[str, object]:
     }
 
 
-def _table(table: Table) -> str:
+def _table(table: PageTable) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in table.head)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n"
@@ -180,7 +180,7 @@ def _facts(page: Page) -> str:
         where = "built in" if data.source == data.name else Path(data.source).name
         source = where + " (a stand-in)" * data.stand_in
         rows.append([data.name, source, f"{n:,}", f"{d:,}", f"{data.nonzeros:,}", share])
-    found = _table(Table("", head, rows))
+    found = _table(PageTable("", head, rows))
     lines = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>\n"
         for name, value in [*page.facts, ("apcg", __version__)]

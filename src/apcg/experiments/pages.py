@@ -12,7 +12,7 @@ from ..certify.result import Solution, gap_in_words
 from ..datasets import Dataset
 from ..problems.erm import ERM
 from . import comparison, report
-from .page import Curve, Measure, Page, Table, against
+from .page import Curve, Measure, Page, PageTable, against
 from .paper import Cell
 
 #: The answers of the methods of a cell, by their names.
@@ -79,7 +79,7 @@ def _bound(cell: ERM, looked: Answers) -> Curve:
     return Curve("Theorem 2, bound of D* − D", {"at": [*at], "gap": [*values]}, is_bound=True)
 
 
-def _reached(alpha: float, rows: list[comparison.Row]) -> Table:
+def _reached(alpha: float, rows: list[comparison.Row]) -> PageTable:
     head = ["method"]
     for gap in comparison.GAPS:
         head += [f"passes to {gap:g}", f"seconds to {gap:g}"]
@@ -93,7 +93,7 @@ def _reached(alpha: float, rows: list[comparison.Row]) -> Table:
             cells.append("-" if seconds is None else f"{seconds:.3f}")
         end = gap_in_words(row["gap"] / abs(row["primal"]), 1) if row["primal"] else "0"
         lines.append([*cells, f"{row['primal']:.10g}", end])
-    return Table(f"λ = {alpha:g}: passes and seconds to relative gaps", head, lines)
+    return PageTable(f"λ = {alpha:g}: passes and seconds to relative gaps", head, lines)
 
 
 def of_reproduction(
@@ -118,7 +118,7 @@ def of_reproduction(
         columns=list(dict.fromkeys(c.data for c in cells)),
         measures=[ERROR, GAP],
         panels=panels,
-        tables=[Table("Where the runs ended", *report.ends(cells))],
+        tables=[PageTable("Where the runs ended", *report.ends(cells))],
         sets=sets,
         summary=_claims(cells),
         note=note,

@@ -45,6 +45,8 @@ class BaseLoss:
     in_pieces = False
     #: what the compiled sweeps over K outputs call it; None if they do not know it
     kind: int | None = None
+    #: whether it is the sum over K outputs of a loss of one prediction, which it has as `loss`
+    by_output = False
     #: where x_i/s_i is: an interval, or words
     domain: Any
 

@@ -22,6 +22,8 @@ class Columns(BaseLoss):
     array([2.5])
     """
 
+    by_output = True
+
     def __init__(self, loss: ScalarLoss) -> None:
         if not isinstance(loss, ScalarLoss):
             raise TypeError(f"Columns takes a loss of one prediction, an object, got {loss!r}.")

@@ -39,7 +39,7 @@ _LOSSES = {
 }
 
 
-class Linear(Protocol):
+class ModelWithFacts(Protocol):
     """What is asked of a model."""
 
     w: Vector
@@ -49,7 +49,7 @@ class Linear(Protocol):
     facts: Any
 
 
-def text(model: Linear) -> str:
+def text(model: ModelWithFacts) -> str:
     """The file of a model. Probabilities of the softmax are lost: LIBLINEAR has no such model."""
     w, b = np.atleast_2d(model.w.T).T, np.ravel(np.asarray(model.intercept, dtype=float))
     lines = [f"solver_type {_solver(model)}"]
@@ -67,7 +67,7 @@ def text(model: Linear) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _solver(model: Linear) -> str:
+def _solver(model: ModelWithFacts) -> str:
     if model.classes is None:
         return "L2R_L1LOSS_SVR_DUAL" if model.loss == "epsilon_insensitive" else "L2R_L2LOSS_SVR"
     if model.w.ndim == 2:

@@ -20,7 +20,7 @@ from ..datasets import Table
 _OPSET, _IR = 13, 7
 
 
-class Linear(Protocol):
+class ModelWithTable(Protocol):
     """What is asked of a model."""
 
     w: Vector
@@ -30,7 +30,7 @@ class Linear(Protocol):
     table: Any
 
 
-def model_bytes(model: Linear) -> bytes:
+def model_bytes(model: ModelWithTable) -> bytes:
     """The ONNX file of a model."""
     try:
         import onnx
@@ -63,7 +63,7 @@ def model_bytes(model: Linear) -> bytes:
 class _Graph:
     """Nodes, constants and outputs."""
 
-    def __init__(self, model: Linear) -> None:
+    def __init__(self, model: ModelWithTable) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.outputs: list[Any] = []

@@ -12,37 +12,29 @@ and the last steps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..._base.validation import Matrix as Table
 from ..._base.validation import Vector
-from .search import Search
+from .search import LineSearch
 from .sums import Sums
 
-
-@dataclass(frozen=True)
-class DirectionsTuning:
-    """All constants. Measured on rcv1 and a9a in 8 shards, where it says so."""
-
-    pairs: int = 20  #: of L-BFGS
-    memory: int = 5  #: last steps to search over (15: 0 to 4 iterations fewer; 1: one or two more)
-    passes: int = 5  #: sweeps of a local step (10: as many vectors, a third more passes)
-    pull: float = 0.03  #: rho n/shards: how strongly a local step stays at w
-    blocks: tuple[int, int] = (3, 6)  #: local and quasi-Newton iterations that are measured
-    vector: float = 1.0  #: what a vector costs, in passes
-    behind: float = 0.9  #: the rate at which the other one is tried again
-    careful: int = 3  #: searches with probes at first
+PAIRS = 20  #: of L-BFGS
+MEMORY = 5  #: last steps to search over (15: 0 to 4 iterations fewer; 1: one or two more)
+PASSES = 5  #: sweeps of a local step (10: as many vectors, a third more passes)
+PULL = 0.03  #: rho n/shards: how strongly a local step stays at w
+BLOCKS = (3, 6)  #: local and quasi-Newton iterations that are measured
+VECTOR = 1.0  #: what a vector costs, in passes
+BEHIND = 0.9  #: the rate at which the other one is tried again
+CAREFUL = 3  #: searches with probes at first
 
 
 class Directions:
     """An iteration after the other, from where `sums` is."""
 
-    def __init__(
-        self, sums: Sums, seed: int, local: bool, tuning: DirectionsTuning = DirectionsTuning()
-    ) -> None:
-        self.sums, self.tuning, self._seed = sums, tuning, seed
+    def __init__(self, sums: Sums, seed: int, local: bool) -> None:
+        self.sums, self._seed = sums, seed
         self._local = self._can = local
         self._rates = [math.inf, math.inf] if local else [-math.inf, math.inf]
         self.iterations = 0
@@ -67,25 +59,25 @@ class Directions:
 
     def _block(self) -> None:
         s = self.sums
-        self._begun = s.gap, s.passes + self.tuning.vector * s.vectors, 0
+        self._begun = s.gap, s.passes + VECTOR * s.vectors, 0
 
     def step(self) -> None:
         """One iteration: a direction, a search, a look."""
         sums = self.sums
         w, gradient = sums.w, sums.gradient
         p = self._local_way() if self._local else self._quasi_newton(gradient)
-        search = Search(sums, p, self._steps)
-        c = search.find() if self.iterations < self.tuning.careful else search.newton()
+        search = LineSearch(sums, p, self._steps)
+        c = search.find() if self.iterations < CAREFUL else search.newton()
         self._look(search, c)
         step, change = sums.w - w, sums.gradient - gradient
-        self._steps = [step, *self._steps][: self.tuning.memory]
+        self._steps = [step, *self._steps][:MEMORY]
         s, y = step.reshape(-1), change.reshape(-1)
         if (along := float(s @ y)) > 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            self._pairs = [(s, y, along), *self._pairs][: self.tuning.pairs]
+            self._pairs = [(s, y, along), *self._pairs][:PAIRS]
         self.iterations += 1
         self._choose()
 
-    def _look(self, search: Search, c: Vector) -> None:
+    def _look(self, search: LineSearch, c: Vector) -> None:
         """Move by c. Where P has risen, or its slopes are not flat, search on from there."""
         sums, before, slope = self.sums, search.value, float(np.abs(search.slope @ c))
         sums.look(c, search.step(c))
@@ -100,11 +92,11 @@ class Directions:
         sums.look(more, search.step(more))
 
     def _local_way(self) -> Table:
-        s, t = self.sums, self.tuning
+        s = self.sums
         p = s.problem
         lam = float(p.ridge.reshape(-1)[0])
-        alpha = lam + t.pull * s.engine.shards / p.n
-        return s.local(alpha, t.passes, self._seed + self.iterations) - s.w
+        alpha = lam + PULL * s.engine.shards / p.n
+        return s.local(alpha, PASSES, self._seed + self.iterations) - s.w
 
     def _quasi_newton(self, gradient: Table) -> Table:
         q, kept = gradient.reshape(-1).copy(), []
@@ -123,15 +115,15 @@ class Directions:
         """Keep to the direction that brings more, by what was measured of both."""
         if not self._can:
             return
-        t, s, (gap, spent, count) = self.tuning, self.sums, self._begun
+        s, (gap, spent, count) = self.sums, self._begun
         count += 1
         self._begun = gap, spent, count
-        if count < t.blocks[0 if self._local else 1]:
+        if count < BLOCKS[0 if self._local else 1]:
             return
         fall = math.log(max(gap, 1e-300) / max(s.gap, 1e-300))
-        rate = fall / max(s.passes + t.vector * s.vectors - spent, 1e-9)
+        rate = fall / max(s.passes + VECTOR * s.vectors - spent, 1e-9)
         own, other = (0, 1) if self._local else (1, 0)
         self._rates[own] = rate
-        if rate < t.behind * self._rates[other] or rate < self._rates[other] == math.inf:
+        if rate < BEHIND * self._rates[other] or rate < self._rates[other] == math.inf:
             self._local = not self._local
         self._block()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg.factor import Factor
-from .search import Search
+from .search import LineSearch
 from .sums import Sums
 
 #: The slope along a step that is left of that there was: the step is long enough.
@@ -46,7 +46,7 @@ class NewtonSteps:
             H[np.diag_indices(len(H))] = np.maximum(diagonal, least) + self._damping * self._most
             self._factor = Factor(np.ascontiguousarray(H))
         way = -self._factor.solve(sums.gradient.reshape(-1)).reshape(sums.w.shape)
-        search = Search(sums, way, [])
+        search = LineSearch(sums, way, [])
         c = search.find(_FLAT)
         if abs(c[0]) > 1e-3:
             self._damping = self._damping / 10 if self._damping > _DAMPING[1] else 0.0

@@ -16,7 +16,6 @@ from ...engines import Engine
 from ...losses.base import SIMPLEX, SOFTMAX
 from ...penalties import registry
 from ...penalties.base import Regulariser, shown
-from ...penalties.interval import Interval
 from ...problems import intercept as free
 from .shard import Job
 
@@ -166,11 +165,11 @@ def _listed(found: Any) -> str:
 
 def _check_penalty(loss: Any, g: Any, name: str, alpha: float, K: int) -> None:
     lone = 'take alpha > 0 with penalty "l2", "l1" or "elasticnet"'
-    if alpha == 0 or not (isinstance(g, Interval) or g.strong_convexity > 0) or g.leaves_free:
+    if alpha == 0 or not (g.separable or g.strong_convexity > 0) or g.leaves_free:
         raise ValueError(f"on several machines each feature needs a penalty of apcg; {lone}.")
     if g.is_quadratic:
         return
-    if not isinstance(g, Interval) or K > 1:
+    if not g.separable or K > 1:
         raise ValueError(
             f'penalty {name} with {K} outputs is not solved on several machines; take "l2", or '
             'one output at a time (multi_class="ovr").'

@@ -26,7 +26,7 @@ _FLAT = 0.1
 _ROUNDING = 1e-14
 
 
-class Search:
+class LineSearch:
     """Directions W at the present point, and the model of P on them."""
 
     def __init__(self, sums: Sums, p: Table, steps: list[Table]) -> None:

@@ -15,7 +15,7 @@ from ...functions import Quadratic
 from ...penalties.interval import Interval
 from ...problems.composite import Composite, Terms
 from ..paper.sdca import SDCA
-from .search import Search
+from .search import LineSearch
 from .sums import Sums
 
 #: Features in a working set: twice the support, and at least so many.
@@ -76,7 +76,7 @@ class SparseSteps:
         H[np.diag_indices(len(H))] += p.ridge[columns]
         way = np.zeros(p.shape)
         way[columns] = self._minimum(H, columns) - s.w[columns]
-        search = Search(s, way, [])
+        search = LineSearch(s, way, [])
         c = self._search(search, way)
         s.look(c, c[0] * way)
 
@@ -120,7 +120,7 @@ class SparseSteps:
         left = np.abs(made - np.clip(soft, low, high)).max()
         return made if left <= 1e-8 * np.abs(c).max() else None
 
-    def _search(self, search: Search, way: Vector) -> Vector:
+    def _search(self, search: LineSearch, way: Vector) -> Vector:
         """How far: 1, or less until P falls by a part of what the model promises."""
         s, d = self.sums, self.sums.problem.d
         w, c = s.w[:d], np.zeros(len(search.W))

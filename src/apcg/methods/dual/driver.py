@@ -5,7 +5,7 @@ momentum; `_kernels/dual` has the steps, for one output and for K):
 
     a_i <- argmax_a D(.., a, ..),    w += s_i (change) y_i x_i/(sigma n)
 
-Rows that rest are dropped (`rows_kept`). The gap is estimated in passing, and asked for only where
+Rows that rest are dropped (`RowsKept`). The gap is estimated in passing, and asked for only where
 it can be small enough (`estimates`). The estimate falls by a factor exp(-c) a sweep. When
 log(est/wanted)/c sweeps, a prediction, are too many, the sweeps go on with `momentum`.
 
@@ -24,18 +24,60 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.validation import Index, Vector
+from ..._base.validation import Index, Matrix, Vector
 from ...certify.points import Certificate, Point
 from ...problems import costs
 from ..base import REFRESH, Budget, Report, Run, Target, Work
 from .estimates import Estimates, Sweeps
 from .momentum import FEWEST, Momentum
-from .rows_kept import RowsKept
+from .setup_k import SetupK
+from .setup_one import SetupOne
 from .sweeps_k import PlainK
 from .sweeps_one import PlainOne
 
 #: So many looks may fail. Each further failed look doubles the wait for the next, in sweeps.
 FREE_LOOKS, MOST_WAIT = 8, 255
+
+
+class RowsKept:
+    """The rows that sweeps step on: those at rest are dropped, and come back if they should."""
+
+    def __init__(self, setup: SetupOne | SetupK, shrink: bool) -> None:
+        self._setup, self._shrink = setup, shrink
+        self.keep = setup.all
+
+    def drop(self, listed: Index, gap: float, primal: float) -> None:
+        """After a sweep: rows i that it marked with ~i are left out; thresholds for the next."""
+        setup, rows = self._setup, ~listed[listed < 0]
+        if rows.size:
+            kept = np.ones(setup.problem.n_samples, dtype=bool)
+            kept[rows] = False
+            self.keep = self.keep[kept[self.keep]]
+        if self._shrink:
+            setup.set_thresholds(gap, primal)
+        else:
+            setup.tally.open()
+
+    def open(self) -> None:
+        """All rows again, and none dropped in the next sweep."""
+        self.keep = self._setup.all
+        self._setup.release()
+        self._setup.tally.open()
+
+    def bring_back(self, a: Vector | Matrix, z: Vector | Matrix) -> bool:
+        """Rows left out that do not rest beyond the thresholds, by their predictions; any?"""
+        setup = self._setup
+        if self.keep.size == setup.all.size:
+            return False
+        out = np.ones(setup.problem.n_samples, dtype=bool)
+        out[self.keep] = False
+        rows = setup.all[out[setup.all]]
+        back = rows[~setup.resting(a, z, rows)]
+        if back.size:
+            self.keep = np.sort(np.concatenate([self.keep, back]))
+            setup.release()
+            setup.tally.open()
+        return bool(back.size)
 
 
 class DualRun(Run):
@@ -93,11 +135,11 @@ class DualRun(Run):
     @property
     def report(self) -> Report:
         """The momentum, the rows kept, the estimate and the time spent, for who may take over."""
-        restarts = self.pace.rate.restarts if isinstance(self.pace, Momentum) else 0
         sweeps = self.passes * costs.lean_sweep(self.setup.problem)
         return Report(
-            "dual", mu=self.pace.mu, restarts=restarts, estimates=True, estimate=self._told,
-            rows_left=self.keep, spent=sweeps + self._calls * costs.RATES.call, notes=self.notes,
+            "dual", mu=self.pace.mu, restarts=self.pace.restarts, estimates=True,
+            estimate=self._told, rows_left=self.keep, notes=self.notes,
+            spent=sweeps + self._calls * costs.RATES.call,
         )  # fmt: skip
 
     # ---- what the loop asks ---------------------------------------------------------------------
@@ -242,8 +284,8 @@ class DualRun(Run):
         if left <= self.setup.tuning.patience:
             return False
         if "momentum" not in self.without and self.keep.size >= FEWEST:
-            assert isinstance(self.sweeps, PlainOne | PlainK)
             low, high = self.setup.tuning.first_mu
+            assert isinstance(self.sweeps, PlainOne | PlainK)
             self._accelerate(self.sweeps, self.setup.first_mu or min(max(rate / 2, low), high))
             self.notes.append(
                 f"momentum: {left:.0f} plain sweeps left by the observed rate"

@@ -35,18 +35,19 @@ def begin(
     target: Target,
     rng: np.random.Generator,
     without: tuple[str, ...] = (),
-    tuning: TuningOne | TuningK | None = None,
+    tuning: Any = None,
     **options: Any,
 ) -> DualRun:
-    """Begin at x, or at what fits w, or at zero; `DualRun` has the options."""
+    """Begin at x, or at what fits w, or at zero; `DualRun` has the options.
+
+    `tuning` is a `TuningOne` or a `TuningK`, by the problem.
+    """
     if at.x is not None:
         check_dual_start(problem, at.x)
     if problem.K > 1:
-        many = tuning if isinstance(tuning, TuningK) else MANY
-        plain: PlainOne | PlainK = PlainK(SetupK(problem, many), without, at)
+        plain: PlainOne | PlainK = PlainK(SetupK(problem, tuning or MANY), without, at)
     else:
-        one = tuning if isinstance(tuning, TuningOne) else ONE
-        plain = PlainOne(SetupOne(problem, one), without, at)
+        plain = PlainOne(SetupOne(problem, tuning or ONE), without, at)
     return DualRun(plain, without, target, rng, **options)
 
 

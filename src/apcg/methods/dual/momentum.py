@@ -64,6 +64,11 @@ class Momentum:
         return self.rate.mu
 
     @property
+    def restarts(self) -> int:
+        """How often mu-hat had to rise."""
+        return self.rate.restarts
+
+    @property
     def pause(self) -> float:
         """Looks are so many sweeps apart."""
         return self.sweeps.setup.tuning.pause / math.sqrt(self.rate.mu)

@@ -18,11 +18,10 @@ from ..._kernels.dual import many_outputs as kernel
 from ..._kernels.losses import outputs
 from ...certify.certificate import Certificate, stated
 from ...certify.points import Point
-from ...data import Sparse, views
+from ...data import views
 from ...data.compact import Compact
 from ...data.products_k import padded, with_pads, zeros
 from ...losses.base import COLUMNS, SIMPLEX, SOFTMAX
-from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from .tuning import TuningK
 from .visits import CLASSES, arranged
@@ -53,7 +52,7 @@ class SetupK:
         #: the data as the sweeps read it, and how many rows W has there
         self.arrays, self.features = p.samples.view(views.arrays), p.d
         self.compact: Compact | None = None
-        if isinstance(p.samples, Sparse) and 8 * p.d * self.size > t.large:
+        if p.samples.sparse and 8 * p.d * self.size > t.large:
             self.compact = p.samples.view(views.compact, a == 0)
             self.arrays, self.features = self.compact.shared, self.compact.order.size
         #: how many of the last numbers of each row have rows of W that are far away
@@ -89,7 +88,7 @@ class SetupK:
 
     def _blocks(self) -> kernel.Blocks:
         p = self.problem
-        margin = isinstance(p.loss, Columns) and bool(p.loss.loss.margin)
+        margin = p.loss.by_output and bool(p.loss.loss.margin)
         none = np.empty((0, self.size))
         return kernel.Blocks(
             self.kind,

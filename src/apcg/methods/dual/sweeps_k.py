@@ -31,7 +31,7 @@ class PlainK:
     #: how far looks are apart, in sweeps
     pause = 0.0
     #: mu-hat: there is no momentum
-    mu = 1.0
+    mu, restarts = 1.0, 0
 
     def __init__(self, setup: SetupK, without: tuple[str, ...], at: Start) -> None:
         self.setup = setup

@@ -24,7 +24,7 @@ class PlainOne:
     #: how far looks are apart, in sweeps
     pause = 0.0
     #: mu-hat: there is no momentum
-    mu = 1.0
+    mu, restarts = 1.0, 0
 
     def __init__(self, setup: SetupOne, without: tuple[str, ...], at: Start) -> None:
         a, b = setup.start(at)

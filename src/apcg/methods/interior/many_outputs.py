@@ -26,9 +26,6 @@ from ...certify.certificate import SLACK, TRIALS, certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
 from ...losses.base import LOGISTIC
-from ...losses.per_output import Columns
-from ...penalties.groups import GroupNorms
-from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.forms import is_norms
 from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work
@@ -36,33 +33,26 @@ from .cones import Cones
 from .rows_k import ClassRows, PieceRows
 from .systems_k import ByFeatures, ByRows
 
+#: a step ends at this part of the way to the nearest bound
+PART = 0.99
+#: a step that ends so near is none; after so many steps without a better gap it is stuck
+LEAST_STEP = 1e-9
+PATIENCE = 12
+#: numbers of X as a dense array, and of the matrix of a step, at most
+ROOM = 4e6
+LARGEST = 1e7
+#: a step by rows that did not bring the gap down so often in a row: go on by features, which
+#: keep more digits where entries of C are small
+TRUST = 2
+#: steps by rows are taken if those by features are so many times the work
+MARGIN = 3.0
+#: nanoseconds of a multiply-add of dense BLAS; of a step, for each number of W and z; besides
+MADD = 0.07
+NUMBER = 150.0
+STEP = 1e6
+#: steps of a run, as `auto` predicts
+STEPS = 25
 
-@dataclass(frozen=True)
-class InteriorKTuning:
-    """The constants of the method."""
-
-    #: a step ends at this part of the way to the nearest bound
-    part: float = 0.99
-    #: a step that ends so near is none; after so many steps without a better gap it is stuck
-    least_step: float = 1e-9
-    patience: int = 12
-    #: numbers of X as a dense array, and of the matrix of a step, at most
-    room: float = 4e6
-    largest: float = 1e7
-    #: a step by rows that did not bring the gap down so often in a row: go on by features, which
-    #: keep more digits where entries of C are small
-    trust: int = 2
-    #: steps by rows are taken if those by features are so many times the work
-    margin: float = 3.0
-    #: nanoseconds of a multiply-add of dense BLAS; of a step, for each number of W and z; besides
-    madd: float = 0.07
-    number: float = 150.0
-    step: float = 1e6
-    #: steps of a run, as `auto` predicts
-    steps: int = 25
-
-
-TUNING = InteriorKTuning()
 
 NORMS = Need(
     "a penalty of L1, L2 and norms of rows of W, one of them for each feature, without bounds",
@@ -78,24 +68,24 @@ KNOWN_LOSS = Need(
 
 def _in_pieces(loss: Any) -> bool:
     """Whether its pieces are bounded all, or none."""
-    if not isinstance(loss, Columns) or loss.kind == LOGISTIC:
+    if not loss.by_output or loss.kind == LOGISTIC:
         return True
     _, epsilon, _, lower, upper = loss.loss.theta
     return bool(epsilon == 0 or math.isfinite(lower) == math.isfinite(upper))
 
 
-def applies(problem: ERM, tuning: InteriorKTuning = TUNING) -> bool:
+def applies(problem: ERM) -> bool:
     """Whether it is for this problem, and small enough for it."""
     if not all(need.holds(problem) for need in InteriorK.needs):
         return False
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    return n * D <= tuning.room and tuning.largest >= (D * K) ** 2
+    return n * D <= ROOM and LARGEST >= (D * K) ** 2
 
 
 def madds(problem: ERM) -> tuple[float, float]:
     """Multiply-adds of the matrix of a step and its factor, by features and by rows."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    columns = isinstance(problem.loss, Columns)
+    columns = problem.loss.by_output
     free = K if columns else K - 1
     features = n * D * D * (K if columns else K * free / 2) / 2 + (D * free) ** 3 / 6
     return features, n * n * D * free * (free + 1) / 2 + (n * free) ** 3 / 6
@@ -103,18 +93,18 @@ def madds(problem: ERM) -> tuple[float, float]:
 
 def _by_rows(problem: ERM) -> bool:
     by_features, by_rows = madds(problem)
-    return TUNING.margin * by_rows < by_features
+    return MARGIN * by_rows < by_features
 
 
-def step_cost(problem: ERM, tuning: InteriorKTuning = TUNING, *, by_rows: bool) -> float:
+def step_cost(problem: ERM, *, by_rows: bool) -> float:
     """Nanoseconds of a step."""
     numbers = (problem.n_samples + problem.d) * problem.K
-    return tuning.madd * madds(problem)[by_rows] + tuning.number * numbers + tuning.step
+    return MADD * madds(problem)[by_rows] + NUMBER * numbers + STEP
 
 
-def cost(problem: ERM, tuning: InteriorKTuning = TUNING) -> float:
+def cost(problem: ERM) -> float:
     """Nanoseconds of a run."""
-    return tuning.steps * step_cost(problem, tuning, by_rows=_by_rows(problem))
+    return STEPS * step_cost(problem, by_rows=_by_rows(problem))
 
 
 def pass_cost(problem: ERM) -> float:
@@ -126,14 +116,13 @@ def pass_cost(problem: ERM) -> float:
 class InteriorK:
     """The method "interior" for K outputs. A start is not used."""
 
-    tuning: InteriorKTuning = TUNING
     name: ClassVar[str] = "interior"
     needs: ClassVar[Needs] = (MANY_OUTPUTS, KNOWN_LOSS, NORMS)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin in the middle of all bounds, with W = 0."""
-        return InteriorKRun(problem, target, self.tuning)
+        return InteriorKRun(problem, target)
 
 
 class InteriorKRun(Run):
@@ -141,14 +130,14 @@ class InteriorKRun(Run):
 
     stuck = False
 
-    def __init__(self, problem: ERM, target: Target, tuning: InteriorKTuning = TUNING) -> None:
-        self._problem, self._tol, self._tuning = problem, target.tol, tuning
+    def __init__(self, problem: ERM, target: Target) -> None:
+        self._problem, self._tol = problem, target.tol
         s = np.broadcast_to(problem.weights, problem.n_samples)
         self._kept = np.flatnonzero(s > 0)
         seen = problem.samples.with_ones if problem.intercept else problem.samples
         self._X = np.ascontiguousarray(seen.view(views.table)[self._kept])
         d, K = problem.d, problem.K
-        rows: Any = PieceRows if isinstance(problem.loss, Columns) else ClassRows
+        rows: Any = PieceRows if problem.loss.by_output else ClassRows
         self._rows = rows(problem, self._kept)
         a, b, self._size = _parts(problem)
         scale = problem.alpha * problem.n
@@ -161,7 +150,7 @@ class InteriorKRun(Run):
         self._arrive()
         self._system = ByRows if _by_rows(problem) else ByFeatures
         by_rows = self._system is ByRows
-        each = step_cost(problem, tuning, by_rows=by_rows) / pass_cost(problem)
+        each = step_cost(problem, by_rows=by_rows) / pass_cost(problem)
         self._each, self._cost, self._counted, self._idle = each, 0.0, 0, 0
         self._best: Certificate | None = None
 
@@ -195,11 +184,11 @@ class InteriorKRun(Run):
         found = certify(self._problem, Point(self._W, self._feasible(), self._b))
         better = self._best is None or found.gap < self._best.gap
         self._idle = 0 if better else self._idle + 1
-        if self._idle > self._tuning.trust and self._system is ByRows:
+        if self._idle > TRUST and self._system is ByRows:
             self._by_features()
         if better:
             self._best = found
-        self.stuck = self.stuck or self._idle > self._tuning.patience
+        self.stuck = self.stuck or self._idle > PATIENCE
         assert self._best is not None
         return self._best.relative <= self._tol
 
@@ -247,8 +236,8 @@ class InteriorKRun(Run):
             after = max(rows.after(t) + (cones.after(t) if cones is not None else 0.0), 0.0)
             centre = products / count * (after / products) ** 3
         self._way(system, centre, second, False)
-        t = rows.shortened(_length(self._fastest(), self._tuning.part))
-        if not (t > self._tuning.least_step and np.isfinite(self._dW).all()):
+        t = rows.shortened(_length(self._fastest(), PART))
+        if not (t > LEAST_STEP and np.isfinite(self._dW).all()):
             self.stuck = self._system is ByFeatures
             self._by_features()
             return
@@ -267,9 +256,7 @@ class InteriorKRun(Run):
     def _by_features(self) -> None:
         """Go on by features."""
         self._system, self._idle = ByFeatures, 0
-        self._each = step_cost(self._problem, self._tuning, by_rows=False) / pass_cost(
-            self._problem
-        )
+        self._each = step_cost(self._problem, by_rows=False) / pass_cost(self._problem)
 
     def _bend(self) -> tuple[Matrix, Matrix | None]:
         """C of the penalty: c and u, or c alone if C is diagonal."""
@@ -313,10 +300,10 @@ class InteriorKRun(Run):
 
 def _parts(problem: ERM) -> tuple[Any, Any, int]:
     """a of each feature, b of each feature as a column, and the size of a block."""
-    g, d = problem.g, problem.d
-    if isinstance(g, GroupNorms):
+    g: Any = problem.g
+    d = problem.d
+    if not problem.separable:
         return np.full(d, float(g.a)), np.full((1, 1), g.ridge), problem.K
-    assert isinstance(g, Interval)
     return np.broadcast_to(g.a.reshape(-1), d), g.b.reshape(-1, 1), 1
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from ..._base.validation import Mask, Vector
 from ..._base.validation import Matrix as Table
 from ...certify.points import Point, Start
-from ...losses import Squared
 from ...problems.erm import ERM
 from ...problems.objective import At, Objective
 from ..base import (
@@ -37,27 +36,21 @@ from ..base import (
 from ..linalg import factor
 from ..linalg.factor import Factor
 
-
-@dataclass(frozen=True)
-class BoundedTuning:
-    """The constants of the method."""
-
-    #: Armijo's share of the slope, and the halves of a step that are tried
-    share: float = 1e-4
-    halves: int = 30
-    #: a weight so near to its bound, in units of the step it would take, counts as there
-    near: float = 1e-3
-    #: what H gets where there is no ridge, as a part of a column's square
-    least_curvature: float = 1e-12
-    #: a slope that can change P by less than this part of it is rounding
-    rounding: float = 1e-14
+#: Armijo's share of the slope, and the halves of a step that are tried
+SHARE = 1e-4
+HALVES = 30
+#: a weight so near to its bound, in units of the step it would take, counts as there
+NEAR = 1e-3
+#: what H gets where there is no ridge, as a part of a column's square
+LEAST_CURVATURE = 1e-12
+#: a slope that can change P by less than this part of it is rounding
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
 class BoundedNewton:
     """The method "newton_bounds"."""
 
-    tuning: BoundedTuning = BoundedTuning()
     name: ClassVar[str] = "newton_bounds"
     needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, BOUNDS)
     side: ClassVar[str] = "primal"
@@ -66,16 +59,16 @@ class BoundedNewton:
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator
     ) -> BoundedNewtonRun:
         """Begin at w, or at zero, as far as it is within the bounds."""
-        return BoundedNewtonRun(problem, at, self.tuning)
+        return BoundedNewtonRun(problem, at)
 
 
 class BoundedNewtonRun(Run):
     """The method at work; an intercept is the last entry of w, without bounds."""
 
-    def __init__(self, problem: ERM, at: Start, tuning: BoundedTuning) -> None:
-        self.problem, self._tuning = problem, tuning
+    def __init__(self, problem: ERM, at: Start) -> None:
+        self.problem = problem
         self._rows = rows = Objective.of(problem)
-        least = tuning.least_curvature / (rows.loss.gamma or 1.0)
+        least = LEAST_CURVATURE / (rows.loss.gamma or 1.0)
         self._ridge = rows.least_curvature(least)
         free = np.full(rows.size - problem.d, np.inf)
         g = problem.interval
@@ -113,7 +106,7 @@ class BoundedNewtonRun(Run):
 
     def _hessian(self, at: At) -> Table:
         """H at a point, its upper triangle; that of the squared loss is kept."""
-        if self._H is None or not isinstance(self._rows.loss, Squared):
+        if self._H is None or self._rows.loss.eta != self._rows.loss.gamma:
             self._H = self._rows.X.gram(at.bend)
             self._H.ravel()[:: len(self._H) + 1] += self._ridge
             nnz = max(self.problem.samples.nnz, 1)
@@ -122,13 +115,13 @@ class BoundedNewtonRun(Run):
 
     def _resting(self, w: Vector, gradient: Vector, H: Table) -> Mask:
         """Which weights are at a bound, or next to it, and held there by the gradient."""
-        near = self._tuning.near * np.abs(gradient) / H.diagonal()
+        near = NEAR * np.abs(gradient) / H.diagonal()
         low = (w <= self._lower + near) & (gradient > 0)
         return np.asarray(low | ((w >= self._upper - near) & (gradient < 0)))
 
     def _step(self) -> bool:
         """A step along the projection; False if it brought nothing."""
-        at, rows, tuning = self._now, self._rows, self._tuning
+        at, rows = self._now, self._rows
         gradient, H = rows.gradient(at), self._hessian(self._now)
         rests = self._resting(at.w, gradient, H)
         moves = np.flatnonzero(~rests)
@@ -139,13 +132,13 @@ class BoundedNewtonRun(Run):
         if not np.isfinite(way).all():
             return False
         t = 1.0
-        for _ in range(tuning.halves):
+        for _ in range(HALVES):
             w = np.clip(at.w + t * way, self._lower, self._upper)
             promised = float(np.dot(gradient, w - at.w))
             new = self._arrive(w)
             self._cost += 0.5
-            slack = tuning.rounding * abs(at.value)
-            if new.value <= at.value + tuning.share * min(promised, 0.0) + slack:
+            slack = ROUNDING * abs(at.value)
+            if new.value <= at.value + SHARE * min(promised, 0.0) + slack:
                 moved = not np.array_equal(w, at.w)
                 self._now = new
                 return moved and (new.value < at.value or -promised > slack or self._falls(new))

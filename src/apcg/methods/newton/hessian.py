@@ -16,7 +16,6 @@ import numpy as np
 
 from ..._base.validation import Index, Vector
 from ..._kernels.data.matrix import add
-from ...losses import Squared
 from ...problems import costs
 from ...problems.objective import Objective
 from ..base import Budget
@@ -106,7 +105,7 @@ class Hessian:
         self._prices = _Prices(rows, tuning)
         # H of a free intercept may be zero; P itself has no such term
         self._ridge = rows.least_curvature(tuning.least_curvature / (rows.loss.gamma or 1.0))
-        self._constant = isinstance(rows.loss, Squared)
+        self._constant = rows.loss.eta == rows.loss.gamma
         self._sample: tuple[Index, Vector] | None = None
         self._factor: Factor | None = None
         self._factored: Vector | None = None  # phi'' of all rows in the factor; None: the sample's

@@ -27,7 +27,6 @@ from ..._base.validation import Matrix, Vector
 from ...certify.points import Point, Start
 from ...data import views
 from ...losses.base import SOFTMAX
-from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ..base import (
     KNOWN_LOSS_OF_K,
@@ -89,7 +88,7 @@ def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     known = problem.loss.kind is not None and problem.loss.gamma > 0
     if not (known and problem.g.is_quadratic):
         return False
-    unknowns = (problem.d + 1) * (1 if isinstance(problem.loss, Columns) else problem.K)
+    unknowns = (problem.d + 1) * (1 if problem.loss.by_output else problem.K)
     return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
 
 
@@ -101,7 +100,7 @@ def at_once(problem: ERM) -> bool:
 def one_step(problem: ERM) -> bool:
     """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
     loss = problem.loss
-    constant = isinstance(loss, Columns) and loss.eta == loss.gamma
+    constant = loss.by_output and loss.eta == loss.gamma
     return bool(constant and applies(problem) and problem.d <= max(problem.n, TUNING.few))
 
 
@@ -111,7 +110,7 @@ def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
         return softmax.cost(problem)
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
     pairs, unknowns = K * (K + 1) / 2, D * K
-    if isinstance(problem.loss, Columns):
+    if problem.loss.by_output:
         pairs, unknowns = K, D
     entries = tuning.entry * n * D**2 * pairs + tuning.factor * unknowns**3 / 3
     return tuning.steps * (entries + tuning.step)
@@ -233,7 +232,7 @@ class BlockNewtonRun(Run):
         """u and v of the Hessians of phi_i, times s_i and sqrt(s_i), over n and its root."""
         p, loss = self.problem, self.problem.loss
         s = np.broadcast_to(p.weights, p.n_samples)[:, None] / p.n
-        if isinstance(loss, Columns):
+        if loss.by_output:
             m = loss.loss.argument(self._z, p.y)
             bend = loss.loss.arrays.curvature(np.ascontiguousarray(m).reshape(-1))
             return s * bend.reshape(m.shape), None

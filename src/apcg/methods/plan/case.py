@@ -149,7 +149,8 @@ class Case:
     @property
     def raw_columns(self) -> bool:
         """The same of y with columns, each of which is a problem of its own."""
-        return self.fits(OneByOne(Orthogonal())) and self._rounding_hides_lambda
+        hides = self.problem.loss.by_output and self._rounding_hides_lambda
+        return hides and self.fits(OneByOne(Orthogonal()))
 
     @property
     def _rounding_hides_lambda(self) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 
 from ...certify.certificate import certify_enough, certify_start, joined
 from ...certify.points import Certificate, Point, Start
-from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ...problems.side_by_side import apart
 from ..base import MANY_OUTPUTS, Budget, Method, Need, Needs, Report, Run, Target, Work, unmet
@@ -40,7 +39,7 @@ class OneByOne:
         return (MANY_OUTPUTS, sums)
 
     def _falls_apart(self, problem: ERM) -> bool:
-        sums = isinstance(problem.loss, Columns) and problem.separable
+        sums = problem.loss.by_output and problem.separable
         return sums and unmet(self.inner, apart(problem)[0]) is None
 
     def start(

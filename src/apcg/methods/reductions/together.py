@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +20,14 @@ from ..._base.validation import Matrix, Vector
 from ...certify.certificate import Certificate, certify_enough, stated
 from ...certify.points import Report, Start
 from ...certify.result import Solution, Status, answer
-from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ...problems.side_by_side import side_by_side
 from ..base import DUAL_BLOCKS, Budget, Target
-from ..dual.method import DualSweeps, begin
+from ..dual.method import begin
 from ..dual.setup_k import SetupK
 from ..dual.tuning import MANY
 from ..newton.hessian import Hessian
-from ..newton.newton import Newton
 from ..plan.plan import Auto
 
 #: What is asked of the sum of the gaps, in units of what is asked of each.
@@ -77,14 +76,14 @@ def patience(problems: Sequence[ERM]) -> float:
     for each feature it is Newton's method, and only an easy problem takes few enough sweeps.
     """
     first = problems[0]
-    if len(problems) < FEWEST or not isinstance(first.g, Interval):
+    if len(problems) < FEWEST or not first.separable:
         return 0.0
-    method, _ = Auto().first(first, Start())
-    if not isinstance(method, DualSweeps | Newton):
+    method: Any = Auto().first(first, Start())[0]
+    if method.name not in ("dual", "newton"):
         return 0.0
     smooth = first.loss.gamma > 0
     allowed = PATIENCE if smooth else PATIENCE_WITH_KINKS
-    if isinstance(method, Newton) or "momentum" in method.without:
+    if method.name == "newton" or "momentum" in method.without:
         q = first.weights * first.squared_norms / (first.strong_convexity * first.n)
         steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
         allowed = PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
@@ -100,9 +99,9 @@ def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
     first = problems[0]
     if len(problems) < FEWEST or not first.loss.margin:
         return None
-    method, _ = Auto().first(first, Start())
+    method: Any = Auto().first(first, Start())[0]
     rows = Objective.of(first)
-    if not isinstance(method, Newton) or not (hessian := Hessian(rows, method.tuning)).is_whole:
+    if method.name != "newton" or not (hessian := Hessian(rows, method.tuning)).is_whole:
         return None
     made, starts = None, []
     for p in problems:
