@@ -37,9 +37,17 @@ WEIGHTS = ("on_dense_data", "on_sparse_data")
 
 
 def pairs():
-    """Every check but the two that compare to 1e-7, which a gap of tol = 1e-6 does not promise."""
-    made = (estimator_checks_generator(e) for e in CHECKED)
-    return [(e, c) for e, c in chain.from_iterable(made) if not name(c).endswith(WEIGHTS)]
+    """Every check but the two that compare to 1e-7, which a gap of tol = 1e-6 does not promise.
+
+    Those of the classifier that searches are slow: each fit is three folds of three alphas.
+    """
+    made = chain.from_iterable(estimator_checks_generator(e) for e in CHECKED)
+    slow = {True: (pytest.mark.slow,), False: ()}
+    return [
+        pytest.param(e, c, marks=slow[isinstance(e, APCGClassifierCV)])
+        for e, c in made
+        if not name(c).endswith(WEIGHTS)
+    ]
 
 
 def name(check):

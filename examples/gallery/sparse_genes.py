@@ -1,7 +1,7 @@
 """Few genes out of many.
 
 Sixty patients, five thousand genes, of which ten matter: the lasso leaves 47 weights that
-are not zero, most of them in the groups of the ten. The data is generated, with genes in
+are not zero, many of them beside the ten. The data is generated, with genes in
 correlated groups as they are in cells. The picture shows the weights beside the true ones.
 """
 
