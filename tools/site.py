@@ -61,10 +61,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Keep the lines of lists in docstrings."""
+    """Make lists of those in docstrings; what has three columns keeps its lines."""
     del page, config, files
-    lines = "<pre><code>{}</code></pre>".format
-    return LIST.sub(lambda found: lines(re.sub("</?code>", "", found[1])), html)
+    return LIST.sub(lambda found: listed(found[1]), html)
+
+
+def listed(text: str) -> str:
+    """Names and what they are, a line each; lines that begin with spaces go on."""
+    found = [re.fullmatch(r"(\w+)  +(\S.*)", x) for x in re.sub(r"\n +", " ", text).split("\n")]
+    pairs = [(m[1], m[2]) for m in found if m is not None]
+    if len(pairs) < len(found) or "  " in pairs[0][1]:
+        return f"<pre><code>{re.sub('</?code>', '', text)}</code></pre>"
+    return "".join(["<ul>", *(f"<li><code>{a}</code>: {b}</li>" for a, b in pairs), "</ul>"])
 
 
 def signed(module: str, name: str) -> str:

@@ -141,8 +141,7 @@ def table(records: list[dict[str, Any]]) -> str:
         seconds = best_of_each(record["seconds"])
         fastest = min(seconds.values(), default=0.0)
         cells = [_shown(seconds.get(f), fastest) for f in FAMILIES]
-        data = record["key"].split()[1].replace(":100000", ", 100,000 rows")
-        lines.append(f"| {record['words']} | {data} | {' | '.join(cells)} |")
+        lines.append(f"| {record['words']} | {data_of(record)} | {' | '.join(cells)} |")
     ratios = [s["apcg"] / min(v for f, v in s.items() if f != "apcg")
               for s in (best_of_each(r["seconds"]) for r in records) if len(s) > 1]  # fmt: skip
     when = datetime.date.today().isoformat()
@@ -154,6 +153,11 @@ def table(records: list[dict[str, Any]]) -> str:
         f"{PATIENCE:g} times the best time, the search for its tolerance some seconds)."
     )
     return "\n".join(lines)
+
+
+def data_of(record: dict[str, Any]) -> str:
+    """The name of the data, in words."""
+    return record["key"].split()[1].replace(":100000", ", 100,000 rows")
 
 
 def _shown(seconds: float | None, fastest: float) -> str:
@@ -176,7 +180,7 @@ def machine() -> str:
 def draw(records: list[dict[str, Any]], path: Path) -> None:
     """Error against seconds, a panel for each problem that is drawn."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     drawn = [r for r in records if r["curves"]]
     figure = Figure(figsize=(3.6 * len(drawn), 3.4), layout="constrained")
@@ -191,11 +195,13 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
                     shown[:, 0], best, "o-", color=COLORS[name],
                     ms=4 if own else 3, lw=2.4 if own else 1.2, zorder=3 if own else 2,
                 )[0]  # fmt: skip
-        ax.set_title(f"{record['words']}\n{record['key'].split()[1]}", fontsize=10)
+        ax.set_title(f"{record['words']}\n{data_of(record)}", fontsize=10)
         ax.set_xlabel("CPU seconds")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid(visible=True, alpha=0.3)
-    figure.axes[0].set_ylabel("(P(w) - P*)/P*")
+    figure.axes[0].set_ylabel("relative error of the objective")
     figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=110)
 
