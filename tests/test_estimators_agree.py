@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.preprocessing import scale
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from apcg import APCGClassifier, APCGRegressor, losses
 
@@ -219,6 +219,16 @@ def test_ten_classes(fit_intercept):
             C=1 / (1e-2 * len(y)), fit_intercept=fit_intercept, tol=1e-10, max_iter=5000
         ).fit(X, y == k)
         assert np.abs(m.coef_[k] - other.coef_[0]).max() < 1e-4
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_the_squared_epsilon_insensitive_loss_has_its_epsilon(epsilon):
+    X, y = diabetes()
+    name, alpha = "squared_epsilon_insensitive", 1e-2
+    options = {"epsilon": epsilon, "fit_intercept": False, "tol": 1e-10}
+    m = APCGRegressor(name, alpha=alpha, **options).fit(X, y)
+    other = LinearSVR(loss=name, C=1 / (alpha * len(y)), dual=False, **options).fit(X, y)
+    np.testing.assert_allclose(m.coef_, other.coef_, atol=1e-5)
 
 
 @targets

@@ -61,6 +61,9 @@ def find_loss(loss: Any, known: Sequence[str], **parameters: float) -> Any:
         "smoothed_hinge": lambda: losses.SmoothedHinge(parameters["gamma"]),
         "huber": lambda: losses.Huber(parameters["delta"]),
         "epsilon_insensitive": lambda: losses.EpsilonInsensitive(parameters["epsilon"]),
+        "squared_epsilon_insensitive": lambda: losses.SquaredEpsilonInsensitive(
+            parameters["epsilon"]
+        ),
     }
     return made[name]() if name in made else losses.by_name(name)
 

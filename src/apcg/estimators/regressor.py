@@ -124,8 +124,10 @@ class APCGRegressor(Regressor):
 
     Parameters
     ----------
-    loss : {"squared", "huber", "epsilon_insensitive"}, default="squared"
-        phi: r^2/2; r^2/2 up to |r| = delta and linear from there; max(0, |r| - epsilon). Or an
+    loss : str or object, default="squared"
+        phi: "squared", r^2/2; "huber", r^2/2 up to |r| = delta and linear from there;
+        "epsilon_insensitive", max(0, |r| - epsilon); "squared_epsilon_insensitive", its square;
+        "pinball", the median (`losses.Pinball(q)` for another quantile). Or an
         object of `apcg.losses`.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         g: (1/2)|w|^2, |w|_1, or l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2. Or an object of
@@ -140,7 +142,7 @@ class APCGRegressor(Regressor):
     delta : float, default=1.35
         For "huber".
     epsilon : float, default=0.1
-        For "epsilon_insensitive".
+        For "epsilon_insensitive" and "squared_epsilon_insensitive".
     fit_intercept : bool, default=True
         Whether predictions have a constant b.
     tol : float, default=1e-6
