@@ -72,6 +72,7 @@ def test_regression_by_several_losses():
         assert a.score(X, y) == pytest.approx(b.score(X, y), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_threads_scorers_and_missing_classes():
     X, y = load_digits(return_X_y=True)
     X, y = X[:300] / 16, y[:300]

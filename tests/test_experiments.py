@@ -77,6 +77,7 @@ def test_arriving_earlier_is_being_ahead():
     assert not report.ahead(cell(1e-6, {"apcg": 0.4, "sdca": 0.3, "afg": 0.9}), "gap", ("sdca",))
 
 
+@pytest.mark.slow
 def test_cells_that_did_not_end_are_not_judged(tmp_path):
     part = cell(1e-6, {"apcg": 0.7}, complete=False)
     assert {(h, n) for h, _, n in holds([part]).values()} == {(None, 0)}
@@ -87,6 +88,7 @@ def test_cells_that_did_not_end_are_not_judged(tmp_path):
     assert report.draw([data], [part], tmp_path)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", paper.DATA)
 def test_generated_data_says_what_it_is(name):
     data, again = generated.of(name, 3), generated.of(name, 3)

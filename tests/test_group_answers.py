@@ -171,6 +171,7 @@ def test_reruns_are_equal():
     assert first.gap == again.gap
 
 
+@pytest.mark.slow
 def test_a_stop_is_honest():
     X, Y = data("low rank", 4)
     p = ERM(X, Y, "squared", "group", 1e-3)

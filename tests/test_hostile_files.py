@@ -328,7 +328,7 @@ def test_numbers_of_hundreds_of_digits():
     assert command("train", "data.svm", "--seed", "1" * 401)[0] == 0
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_closed_streams(closed):
     """With a stream closed the interpreter has None in its place."""

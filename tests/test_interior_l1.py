@@ -277,6 +277,7 @@ def many(n=900, d=800, seed=2, few=6):
     return sp.csr_array(X), np.where(z > 0, 1.0, -1.0)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_sets_of_columns_have_the_answer_of_all(intercept):
     X, y = many()
