@@ -354,3 +354,26 @@ def test_a_path_down_to_no_penalty():
     X, y, _ = data("diabetes")
     _, coefs, _ = L.lasso_path(X, y - y.mean(), alphas=[1.0, 0.0])
     np.testing.assert_allclose(coefs[:, 1], np.linalg.lstsq(X, y - y.mean())[0], rtol=1e-8)
+
+
+def test_numbers_that_overflow_are_refused_with_a_cure():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    y, heavy = X[:, 0] + 0.1 * rng.standard_normal(30), np.full(30, 1e308)
+    for name in ("Lasso", "HuberRegressor", "QuantileRegressor", "Ridge"):
+        with pytest.raises(ValueError, match="divide the weights"):
+            getattr(linear_model, name)().fit(X, y, sample_weight=heavy)
+    for name in ("LinearSVC", "LogisticRegression"):
+        with pytest.raises(ValueError, match="divide the weights"):
+            getattr(linear_model, name)().fit(X, y > 0, sample_weight=heavy)
+    with pytest.raises(ValueError, match="scale y"):
+        linear_model.HuberRegressor().fit(X, 1e250 * y)
+
+
+def test_huge_numbers_end_with_the_warning_that_says_how_far_it_got():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(30)
+    with pytest.warns(ConvergenceWarning, match="Duality gap"):
+        linear_model.LinearSVC().fit(np.full((30, 4), 2**63, np.uint64), y > 0)
+    with pytest.warns(ConvergenceWarning, match="Duality gap"):
+        linear_model.QuantileRegressor().fit(rng.standard_normal((30, 4)), 1e250 * y)

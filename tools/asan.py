@@ -23,7 +23,8 @@ TESTS = ["tests/test_losses.py", "tests/test_penalties.py", "tests/test_data.py"
          "tests/test_outputs_losses.py", "tests/test_working_set_kernels.py",
          "tests/test_interior.py", "tests/test_interior_l1.py", "tests/test_strips.py",
          "tests/test_swept.py", "tests/test_working_set_fresh.py", "tests/test_support.py",
-         "tests/test_group_panels.py", "tests/test_group_model.py"]  # fmt: skip
+         "tests/test_group_panels.py", "tests/test_group_model.py", "tests/test_small.py",
+         "tests/test_newton_ids.py", "tests/test_softmax_narrow.py"]  # fmt: skip
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Mutations of the rules that a certificate, a file or a choice rests on: does a test notice?
 
-    python tools/mutants.py                 # all, a table in docs/mutants.md
+    python tools/mutants.py                 # all; docs/mutants.md has what came out
     python tools/mutants.py certificate     # those whose file or name has this word
 
 Each mutation is made in a copy of the package (`overlay`), one at a time, and the tests that are
@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import mutations_guards
@@ -23,6 +24,7 @@ import mutations_values
 import overlay
 from mutant import Mutant
 
+REPORT = overlay.ROOT / "docs" / "mutants.md"
 MUTANTS = [
     *mutations_values.MUTANTS,
     *mutations_new.MUTANTS,
@@ -69,47 +71,59 @@ def tried(mutant: Mutant) -> str:
     return "killed" if code == 1 or code < 0 else f"error {code}: {said[-300:]}"
 
 
-def table(results: list[tuple[Mutant, str]]) -> str:
-    """The report, as docs/mutants.md has it."""
-    killed = sum(said == "killed" for _, said in results)
+def table(results: dict[Mutant, str], before: dict[tuple[str, str], str]) -> str:
+    """The report, as docs/mutants.md has it; what did not run has the result of its last run."""
     lines = [
         "# Mutations",
         "",
         "`make mutants` changes one rule of the package at a time, in a copy, and runs the tests",
         "that are about the place. A change that no test notices has survived. The rules are those",
         "that a certificate, a file or a choice of method rests on; tools/mutants.py has them.",
-        "",
-        f"Of {len(results)} mutations {killed} were killed.",
+        "A run of some (`python tools/mutants.py interior`) brings their lines up to date.",
         "",
         "| file | mutation | tests | result |",
         "|---|---|---|---|",
     ]
-    for mutant, said in results:
-        why = f": {mutant.why}" if said != "killed" and mutant.why else ""
-        lines.append(f"| `{mutant.file}` | {mutant.what} | {mutant.tests} | {said}{why} |")
-    return "\n".join(lines) + "\n"
+    counts = Counter[str]()
+    for m in MUTANTS:
+        said = results.get(m) or before.get((m.what, m.tests), "not run yet")
+        why = f": {m.why}" if m in results and said != "killed" and m.why else ""
+        counts[said.partition(":")[0]] += 1
+        lines.append(f"| `{m.file}` | {m.what} | {m.tests} | {said}{why} |")
+    told = ", ".join(f"{count} {said}" for said, count in counts.items())
+    return "\n".join([*lines[:7], f"Of {len(MUTANTS)} mutations: {told}.", *lines[6:]]) + "\n"
+
+
+def last_results() -> dict[tuple[str, str], str]:
+    """The results in docs/mutants.md, by the mutation and its tests."""
+    found = {}
+    for line in REPORT.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            _, what, tests, said = (cell.strip() for cell in line.strip("| ").split(" | ", 3))
+            found[what, tests] = said
+    return found
 
 
 def main() -> int:
     """Try all, or those that are asked for."""
     words = sys.argv[1:]
     chosen = [m for m in MUTANTS if not words or any(w in f"{m.file} {m.what}" for w in words)]
+    before = last_results()
     if broken := failing(chosen):
         print("without any mutation:", *broken, sep="\n")
         return 1
-    results = []
+    results: dict[Mutant, str] = {}
     for mutant in chosen:
         start = time.perf_counter()
         said = tried(mutant)
-        results.append((mutant, said))
+        results[mutant] = said
+        REPORT.write_text(table(results, before), encoding="utf-8")
         print(
             f"{said:<10}{time.perf_counter() - start:6.0f} s  {mutant.file}: {mutant.what}",
             flush=True,
         )
-    if not words:
-        (overlay.ROOT / "docs" / "mutants.md").write_text(table(results), encoding="utf-8")
-    left = [(m, said) for m, said in results if said != "killed"]
-    unexplained = [m for m, _ in left if not m.why]
+    left = [m for m, said in results.items() if said != "killed"]
+    unexplained = [m for m in left if not m.why]
     print(
         f"{len(results)} mutations, {len(left)} not killed, {len(unexplained)} of them unexplained"
     )

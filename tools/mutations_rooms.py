@@ -1,4 +1,4 @@
-"""Mutations of newer rooms: interior points for K outputs, bounds, ids, no penalty, disk."""
+"""Mutations of newer rooms: interior points for K, bounds, ids, disk, shards, small problems."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from mutant import Mutant
 INTERIOR, BOUNDED, IDS = "test_interior_k.py", "test_bounded.py", "test_newton_ids.py"
 NONE, DISK = "test_no_penalty.py", "test_on_disk.py"
 RUN, ROWS, CONES = (f"methods/interior/{name}.py" for name in ("many_outputs", "rows_k", "cones"))
+SHARDS, PARTS, SMALL = "test_distributed.py", "test_in_parts.py", "test_small.py"
+SUMS, LANE, KERNEL = "methods/distributed/sums.py", "run/small.py", "_kernels/newton/small.pyx"
 SYSTEMS, READER = "methods/interior/systems_k.py", "data/mapped/reader.py"
 
 MUTANTS = [
@@ -53,4 +55,27 @@ MUTANTS = [
     Mutant(READER, "checksums of labels are not compared",
            "if zlib.crc32(_raw(out)) != file.crc32:", "if False:", DISK),
     Mutant(READER, "files that were cut", "if size != expected:", "if False:", DISK),
+    # ---- shards, parts, small problems --------------------------------------------------------
+    Mutant(SUMS, "an x that does not balance is certified",
+           "balanced, slack = not p.intercept or self._balance(), 1e-15",
+           "balanced, slack = True, 1e-15", SHARDS, only="one_machine and hinge"),
+    Mutant("methods/in_parts/sweeps.py", "weights of the first rows for all",
+           "p.weights if p.weights.size == 1 else p.weights[at]",
+           "p.weights if p.weights.size == 1 else p.weights[: at.size]", PARTS,
+           only="sweeps_over or penalties"),
+    Mutant(KERNEL, "half of a gap", "gap += 0.5 * g[j] * g[j] / ridge[j]",
+           "gap += 0.05 * g[j] * g[j] / ridge[j]", SMALL, only="l2_is"),
+    Mutant(KERNEL, "an x that does not balance", "if fabs(off) <= BALANCED *",
+           "if fabs(off) <= 1e9 *", SMALL, only="l2_is",
+           why="its certificate is then made anew, with an x that balances"),
+    Mutant(LANE, "worse than w = 0", "(beats_zero or not quadratic)", "True", SMALL,
+           only="worse_than_zero"),
+    Mutant(LANE, "a factor without digits", "if factor.weakest < WEAK:", "if False:", SMALL,
+           only="factor_cannot"),
+    Mutant("methods/plan/run_k.py", "Newton's method goes round", "if self._rescue and (",
+           "if False and (", INTERIOR, only="goes_round"),
+    Mutant("methods/sparse/groups/model.py", "a dear model is never left",
+           "and self.work > room_ns:", "and False:", "test_group_model.py", only="left_early"),
+    Mutant("methods/sparse/groups/run.py", "inner work is free", "self.cost += model.work / each",
+           "pass", INTERIOR, only="slow_for_it"),
 ]  # fmt: skip

@@ -68,9 +68,10 @@ def rounding(problem: ERM, found: Certificate) -> float:
 
 def is_rounding(problem: ERM, found: Certificate) -> bool:
     """Whether the gap is no more than rounding can make of it, or nothing beside P(0)."""
-    if found.gap <= FLOOR * at_zero(problem):
-        return True
-    return found.gap <= at_most(problem, found) and found.gap <= rounding(problem, found)
+    with np.errstate(over="ignore", invalid="ignore"):  # a bound that is no number says nothing
+        if found.gap <= FLOOR * at_zero(problem):
+            return True
+        return found.gap <= at_most(problem, found) and found.gap <= rounding(problem, found)
 
 
 def sentence(problem: ERM) -> str:

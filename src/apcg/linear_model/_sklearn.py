@@ -164,7 +164,10 @@ def sample_weights(given: Any, X: Any) -> tuple[Vector | None, float]:
     if given is None:
         return None, float(X.shape[0])
     weights: Vector = _check_sample_weight(given, X, dtype=np.float64)
-    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total == np.inf:
+        raise ValueError("the sum of sample_weight overflows; divide the weights by the largest.")
     return (None if total > 0 and weights.min() == weights.max() else weights), total
 
 

@@ -35,6 +35,8 @@ from . import _sklearn as private
 from ._sklearn import theirs
 from .answers import Answers, Certified, Gap, generator, iterations
 
+#: A y beyond this has squares that overflow.
+LARGEST = 1e150
 #: What tol means, whose default is 1e-5 here; and the part of it for inner problems.
 GAP, INNER = Gap(usual=1e-10, least=1e-12), 1e-3
 #: Values of sigma to try; passes that an iteration of scikit-learn is worth, up to so many.
@@ -110,6 +112,8 @@ def _search(model: Any, X: Any, y: Vector, sample_weight: Any) -> Found | None:
     s = np.ones(y.size) if weights is None else weights
     offset = float(np.average(y, weights=weights)) if model.fit_intercept else 0.0
     y = y - offset
+    if np.abs(y).max() > LARGEST:
+        raise ValueError(f"the squares of y overflow: its largest is {np.abs(y).max():g}; scale y.")
     tol = GAP.of(model.tol)
     sigma = _best_scale(y, s, model.epsilon)
     problem = ERM(X, y, losses.Huber(1.0), "l2", 1.0, weights, intercept=model.fit_intercept)

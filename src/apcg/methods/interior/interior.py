@@ -242,6 +242,9 @@ class InteriorRun(InteriorPoints):
         dw = made.solve(rows.X.adjoint(self._pull) - self._short)
         fastest, linear, square, pair = self._predict(dw)
         t, mu = step_length(fastest, 1.0), self._sums.products / count
+        if not mu > 0:  # products that underflow
+            self.stuck = True
+            return
         after = max(self._sums.products + t * (linear + t * square), 0.0) / count
         centre = mu * (after / mu) ** 3
         dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
