@@ -52,10 +52,12 @@ def rescue(problem: ERM, name: str) -> bool:
     Newton's method is where phi'' jumps, sets of groups of a softmax at small alphas.
     """
     loss = problem.loss
-    columns = isinstance(loss, Columns) and not bends_evenly(loss.loss)
-    jumps = name == "newton" and (columns or loss.kind == SIMPLEX)
-    sets = name == "group_set" and loss.kind == SOFTMAX
-    return (jumps or sets) and interior.applies(problem)
+    if not interior.applies(problem):  # it knows the loss
+        return False
+    if name == "newton":
+        columns = isinstance(loss, Columns)
+        return loss.kind == SIMPLEX or (columns and not bends_evenly(loss))
+    return name == "group_set" and loss.kind == SOFTMAX
 
 
 _LESS = "less time than what is left, by the observed rate"
