@@ -72,6 +72,28 @@ def softmax(seed=0, alpha=0.01, intercept=True):
     return ERM(X, y, "multinomial", "l2", alpha, intercept=intercept)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(40, 5), (2500, 70)])
+def test_columns_are_those_of_least_squares(shape, weighted, intercept):
+    """Ridge regression is least squares with rows for the penalty: all digits of W and b."""
+    rng, (n, d), alpha = np.random.default_rng(3), shape, 0.01
+    X, Y = rng.standard_normal(shape) + 1, rng.standard_normal((n, 3))
+    s = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
+    weights = s if weighted else None
+    p = ERM(X, Y, "squared", "l2", alpha, sample_weight=weights, intercept=intercept)
+    assert small.is_small(p)
+    r, root = solve(p, tol=1e-15), np.sqrt(s / s.sum())[:, None]
+    A = np.hstack([root * X, root]) if intercept else root * X
+    A = np.vstack([A, np.sqrt(alpha) * np.eye(d, A.shape[1])])
+    wanted = np.linalg.lstsq(A, np.vstack([root * Y, np.zeros((d, 3))]))[0]
+    np.testing.assert_allclose(r.w, wanted[:d], rtol=1e-9, atol=1e-12)
+    if intercept:
+        np.testing.assert_allclose(r.intercept, wanted[d], rtol=1e-9)
+    assert r.status.code in ("converged", "precision")
+    assert r.gap <= 1e-14 * r.primal
+
+
 def check(p, tol):
     r, usual = solve(p, tol=tol, random_state=0), solve(p, Auto(), tol=tol, random_state=0)
     b = r.intercept if p.intercept else 0.0

@@ -154,7 +154,7 @@ class Errors:
         self.c = self.root * (target - (s @ target / self.total if intercept else 0.0))
         self.mean: Vector = s @ X / self.total if intercept else np.zeros(d)
         self.wide, self.sparse = n <= d, is_sparse(X)
-        if self.sparse:  # what is stored is A + root mean'
+        if self.sparse:  # not centred, which would make it dense: A is this - root mean'
             self.A = X.tocsr().astype(np.float64).multiply(self.root).tocsr()
         else:
             self.A = self.root * (np.asarray(X, dtype=np.float64) - self.mean)

@@ -20,6 +20,7 @@ import numpy as np
 from .._base.validation import Matrix, Vector
 from .._kernels.newton import small as kernel
 from .._kernels.newton import squares
+from ..certify import scales
 from ..certify.certificate import certify_at_slopes, certify_given
 from ..certify.points import Certificate, Point, Report
 from ..certify.result import Solution, Status, answer
@@ -37,6 +38,8 @@ from .loop import Options
 #: same methods there, and a sample of the rows does not pay. The squared loss needs no sample, and
 #: numbers of X at most: 0.3 to 0.6 of the plan's time with 1.6e5 of them, 0.6 to 1.4 with 5e6.
 FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
+#: Features at most of ridge regression with a y of columns, which BLAS does.
+OF_COLUMNS = 500
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `NewtonTuning.weak`).
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
@@ -52,7 +55,8 @@ def is_small(problem: ERM) -> bool:
     """Whether the problem is of a size and kind that is solved here."""
     p, loss = problem, problem.loss
     n, d = p.samples.shape
-    if d > FEATURES or n < ROWS * d or p.samples.sparse:
+    most = OF_COLUMNS if p.K > 1 and loss.name == "squared" else FEATURES
+    if d > most or n < ROWS * d or p.samples.sparse:
         return False
     if n >= MANY and (n * d > NUMBERS or loss.name != "squared"):
         return False
@@ -86,9 +90,12 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
         return None
     found, passes, note = made
     beats_zero = problem.strong_convexity * float(np.vdot(found.w, found.w)) >= 8 * found.gap
-    if not (found.relative <= options.tol and (beats_zero or not quadratic)):
+    reached = found.relative <= o.tol
+    rounded = o.tol < TIGHT and not reached and scales.is_rounding(problem, found)
+    if not ((reached or rounded) and (beats_zero or not quadratic)):
         return None
-    status = Status.of("converged", passes, found.relative, options.tol)
+    code = "converged" if reached else "precision"
+    status = Status.of(code, passes, found.relative, o.tol)
     said = Report("primal", at_work=note.split(":")[0], notes=[note])
     return answer(found, status, said, "auto", passes, time.perf_counter() - begun)
 
@@ -123,15 +130,16 @@ def _ridge_of_columns(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate,
     total, mean = s.sum(), np.zeros(d)
     if p.intercept:
         mean = (s[:, 0] @ X) / total
-    centred, ridge = X - mean, p.alpha * np.broadcast_to(p.g.b, (d, 1))
-    H = centred.T @ (s * centred)
+    ridge = p.alpha * np.broadcast_to(p.g.b, (d, 1))
+    centred = np.sqrt(s) * (X - mean if p.intercept else X)
+    H = centred.T @ centred
     H.ravel()[:: d + 1] += ridge[:, 0]
     factor = Factor(H)
     if factor.weakest < WEAK:
         return None
     W, b = np.zeros((d, p.K)), np.zeros(p.K)
     for steps in range(1, 5):
-        left = p.y - X @ W
+        left = p.y - X @ W if steps > 1 else p.y
         if p.intercept:
             b = (s[:, 0] @ left) / total
         G = X.T @ (s * (left - b)) - ridge * W
