@@ -228,7 +228,7 @@ def test_losses_slopes_and_intercepts():
     assert seen.value == pytest.approx(p.loss_total(z) / p.n, rel=1e-13)
     np.testing.assert_allclose(losses.dual_of(seen.slope).reshape(z.shape),
                                Multinomial().duals(z, p.y, p.weights), atol=1e-14)  # fmt: skip
-    far = losses.along(seen.z, np.ones(z.size), 0.5)[0]
+    far = losses.along(seen.z, np.ones(z.size), 0.5)
     np.testing.assert_allclose(far.bend, seen.bend, atol=1e-14)  # alike for all classes
     best, moved = losses.settle(seen)
     np.testing.assert_allclose(best.z.reshape(z.shape), z + moved, atol=1e-12)

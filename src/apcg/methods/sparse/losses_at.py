@@ -53,17 +53,17 @@ class Losses:
 
     def at(self, z: Vector) -> Seen:
         """At predictions z."""
-        return self.along(z, z, 0.0)[0]
+        return self.along(z, z, 0.0)
 
-    def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen, float, float]:
-        """At z + t way, with the first and second derivative in t."""
+    def along(self, z: Vector, way: Vector, t: float) -> Seen:
+        """At z + t way."""
         loss = self.loss
         at, slope, bend = (np.empty(z.size) for _ in range(3))
-        value, first, second = objective.evaluate(
+        value, _, _ = objective.evaluate(
             loss.kernel, self._theta, z, way, t, self.y, loss.margin, self.weights,
             1 / self.problem.n, at, slope, bend,
         )  # fmt: skip
-        return Seen(at, value, slope, bend), first, second
+        return Seen(at, value, slope, bend)
 
     # ---- shapes ---------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Losses:
 
     # ---- curvatures -----------------------------------------------------------------------------
 
-    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> Vector:
+    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> Any:
         """The curvatures of a model: not below a part of the most there is, nor `steeper`."""
         if self.constant:
             return seen.bend
@@ -150,10 +150,10 @@ class Losses:
             step = -first / second if second > 0 else math.inf
             if abs(step) <= rounding:
                 return seen, moved
-            trial = self.along(seen.z, ones, step)[0] if math.isfinite(step) else seen
+            trial = self.along(seen.z, ones, step) if math.isfinite(step) else seen
             if not trial.value < seen.value:  # far from a parabola: by bisection
                 step = self.problem.best_shift(seen.z)
-                return self.along(seen.z, ones, step)[0], moved + step
+                return self.along(seen.z, ones, step), moved + step
             seen, moved = trial, moved + step
         return seen, moved
 

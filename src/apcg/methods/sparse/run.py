@@ -424,7 +424,7 @@ class SparseRun(Run):
         slack = 1e-14 * abs(seen.value)
         t, new_w = 1.0, v
         for _ in range(TRIALS):
-            new = losses.along(seen.z, way, t)[0]
+            new = losses.along(seen.z, way, t)
             change = new.value + penalty.value(new_w) - seen.value - before
             # a promise that overflows is none
             if change <= ARMIJO * t * min(promised, 0.0) + slack:

@@ -72,20 +72,17 @@ class ColumnsRun(FreshRun):
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
 
     def _descend_exactly(self) -> None:
-        x, s, penalty = self.losses.dual_of(self.at.slope), 1.0, self.penalty
-        if penalty.bounded or penalty.a.min() == 0:
+        if self.plain:
+            super()._descend_exactly()
+        else:
             self.kept = None
             self.descend()
-            return
-        if not penalty.ridged:
-            near = self.slope if self.kept is None else self.slope[self.kept]
-            on = penalty if self.kept is None else penalty.on(self.kept)
-            s = 1 / max(1.0, on.most(near) * (1 + self.slack))
-            x *= s
-        v, slope = self.losses.v_of(x, s)
-        self.kept = None
-        self.now(slope=slope, pair=(x, v))
-        self.cost += 0.5
+
+    def most_inside(self, near: Vector | None) -> float:
+        slope, on = self.slope, self.penalty
+        if self.kept is not None:
+            slope, on = slope[self.kept], on.on(self.kept)
+        return float(on.most(slope)) * (1 + self.slack)
 
     def _anew(self) -> None:
         super()._anew()

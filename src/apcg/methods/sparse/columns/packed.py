@@ -115,7 +115,8 @@ class PackedRun(SparseRun):
 
     def _descend_exactly(self) -> None:
         """All slopes in float64, of a dual point that is feasible unless other columns violate."""
-        raise NotImplementedError
+        SparseRun.descend(self)
+        self.kept = None
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: everything anew in float64, maybe the columns too."""

@@ -104,7 +104,7 @@ class WideRun(DenseRun):
         new = at + math.log(last / alpha) / math.log(before / last) * (at - w[W])
         new[new * at <= 0] = 0.0
         way = self.block.times(new - at)
-        seen, penalty = self.losses.along(self.at.z, way, 1.0)[0], self.penalty.on(W)
+        seen, penalty = self.losses.along(self.at.z, way, 1.0), self.penalty.on(W)
         if not seen.value + penalty.value(new) < self.at.value + penalty.value(at):
             return False
         self.now(w=placed(self.w, W, new), seen=seen, fresh=False)

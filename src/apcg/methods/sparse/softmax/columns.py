@@ -98,15 +98,12 @@ class ClassColumnsRun(PackedRun):
         return 0.5 * float(np.sum(over * over / b))
 
     def _descend_exactly(self) -> None:
-        x, s = self.losses.dual_of(self.at.slope), 1.0
-        if not self.by_column.ridged:
-            s = 1 / max(1.0, self.by_column.most(self.top) * (1 + self.slack))
-            x *= s
-        v, flat = self.losses.v_of(x, s)
-        self.kept, self.slopes = None, self.losses.rows(flat)
-        self.now(pair=(x, v))
+        super()._descend_exactly()
+        self.slopes = self.losses.rows(self.slope)
         self.top = np.maximum(self.slopes.max(axis=1), -self.slopes.min(axis=1))
-        self.cost += 0.5
+
+    def most_inside(self, near: Vector | None) -> float:
+        return self.by_column.most(self.top) * (1 + self.slack)
 
     def refine(self) -> bool:
         was = self.narrow

@@ -14,7 +14,7 @@ import numpy as np
 from ...._base.validation import Matrix, Vector
 from ...._kernels.losses import softmax
 from ....losses.shift import imbalance
-from ..losses_at import Seen
+from ..losses_at import Losses, Seen
 
 #: Newton's steps for the intercepts, and halvings of one
 _STEPS, _HALVINGS = 30, 20
@@ -28,8 +28,8 @@ class ClassBend:
     floor: float
 
 
-class ClassLosses:
-    """(1/n) sum_i s_i phi_i(z_i); `bend` of `Seen` is pi."""
+class ClassLosses(Losses):
+    """(1/n) sum_i s_i phi_i(z_i); w is a vector, and `bend` of `Seen` is pi."""
 
     constant = False
     #: every class has columns of its own
@@ -55,49 +55,33 @@ class ClassLosses:
             b = np.log(share) - np.log(share).mean()
         return np.zeros(p.d * self.K), b
 
-    def rows(self, flat: Vector) -> Matrix:
-        """K numbers for each row."""
-        return flat.reshape(-1, self.K)
-
     def own(self, w: Vector) -> Matrix:
         """A copy of w by feature and class."""
-        return self.rows(w).copy()
+        return np.array(self.rows(w))
 
     def predict(self, w: Vector, b: Vector) -> Vector:
         """X W + b"""
-        return self.shifted(self.problem.samples.times(self.rows(w)), b)
-
-    def spread(self, b: Vector) -> Vector:
-        """The predictions of W = 0."""
-        return np.tile(b, self.problem.n_samples)
-
-    def shifted(self, z: Matrix, b: Any) -> Vector:
-        """Predictions z with b added."""
-        return np.ascontiguousarray(z + b).reshape(-1)
+        return super().predict(self.rows(w), b)
 
     def descent(self, slope: Vector) -> Vector:
-        """Minus the gradient by w of losses with these slopes."""
-        return -np.ascontiguousarray(self.problem.samples.adjoint(self.rows(slope))).reshape(-1)
+        """As a vector."""
+        return np.asarray(super().descent(slope)).reshape(-1)
 
     def v_of(self, x: Vector, s: float) -> tuple[Matrix, Vector]:
-        """v of the dual point x, and with it minus the gradient where x is s times that of w."""
-        v = np.ascontiguousarray(self.problem.v_of(self.rows(x)))
-        return v, v.reshape(-1) * (self.problem.alpha / s)
+        """The second one as a vector."""
+        v, slope = super().v_of(x, s)
+        return v, slope.reshape(-1)
 
     # ---- losses ---------------------------------------------------------------------------------
 
-    def at(self, z: Vector) -> Seen:
-        """At predictions z."""
-        return self.along(z, z, 0.0)[0]
-
-    def along(self, z: Vector, way: Vector, t: float) -> tuple[Seen]:
+    def along(self, z: Vector, way: Vector, t: float) -> Seen:
         """At z + t way."""
         p, rows = self.problem, self.rows
         at, slope, pi = (np.empty(z.size) for _ in range(3))
         value = softmax.evaluate(
             rows(z), rows(way), t, p.y, p.weights, 1 / p.n, rows(at), rows(slope), rows(pi)
         )
-        return (Seen(at, value, slope, pi),)
+        return Seen(at, value, slope, pi)
 
     def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> ClassBend:
         """The curvatures of a model: a part of the most there is is added."""
@@ -128,7 +112,7 @@ class ClassLosses:
             way -= way.mean()
             t, far = 1.0, (ones * way).reshape(-1)
             for _ in range(_HALVINGS):
-                trial = self.along(seen.z, far, t)[0]
+                trial = self.along(seen.z, far, t)
                 if trial.value <= seen.value + 1e-15 * abs(seen.value):
                     break
                 t *= 0.5
