@@ -33,6 +33,7 @@ l2_or_net = pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
 # ---- the optimum ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=12)
 @every_loss
 @stored
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
@@ -306,6 +307,7 @@ def test_ctrl_c_gives_the_best_so_far(method):
     assert r.gap == pytest.approx(p.primal(r.w) - p.dual(r.x), abs=1e-14)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("method", METHODS)
 def test_starts(method):
     p = problem("logistic", "elasticnet", 1e-3)

@@ -191,6 +191,7 @@ CHILD = """
 """
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("kind", ["compiled", "oracle"])
 def test_a_real_interrupt_gives_the_best_point(kind):
     child = subprocess.Popen(

@@ -113,6 +113,7 @@ def test_a_factor_solves(size):
     np.testing.assert_allclose((H @ x - r) / scale, 0, atol=1e-9 * np.abs(scale * x).max())
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("size", [6, 610])
 def test_a_singular_matrix_has_a_factor_too(size):
     rng = np.random.default_rng(0)

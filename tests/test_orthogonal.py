@@ -149,6 +149,7 @@ def test_what_is_stuck_goes_on_in_these_coordinates():
     assert not any("orthogonal" in note for note in without.trace.notes)
 
 
+@pytest.mark.slow
 def test_sweeps_in_the_span_have_a_limit():
     """So many passes over X as the coordinates cost; without them, for ever."""
     rng = np.random.default_rng(0)

@@ -192,6 +192,7 @@ def said(*args):
     return done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, monkeypatch):
     for name in ("DATA", "CACHE"):
         monkeypatch.setenv(f"APCG_{name}_DIR", str(tmp_path))
@@ -303,6 +304,7 @@ def test_auto_says_what_it_chose():
     assert solve(ERM(X, codes, "multinomial", alpha=1e-3), "sdca").trace.notes == []
 
 
+@pytest.mark.slow
 def test_cv_with_many_classes_scores_as_solutions_do():
     """The folds end at an estimated gap; what they score is what a solution scores, or nearly."""
     X, y = digits()
