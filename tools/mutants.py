@@ -89,7 +89,7 @@ def table(results: dict[Mutant, str], before: dict[tuple[str, str], str]) -> str
         said = results.get(m) or before.get((m.what, m.tests), "not run yet")
         why = f": {m.why}" if m in results and said != "killed" and m.why else ""
         counts[said.partition(":")[0]] += 1
-        lines.append(f"| `{m.file}` | {m.what} | {m.tests} | {said}{why} |")
+        lines.append(f"| `{m.file}` | {m.what} | {m.tests} | {said.splitlines()[0]}{why} |")
     told = ", ".join(f"{count} {said}" for said, count in counts.items())
     return "\n".join([*lines[:7], f"Of {len(MUTANTS)} mutations: {told}.", *lines[6:]]) + "\n"
 
