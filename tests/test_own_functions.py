@@ -161,6 +161,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(("f", "psi"), PAIRS)
 def test_solution_is_that_of_an_independent_solver(smooth, simple, f, psi):
     found = minimize(smooth[f], simple[psi], np.zeros(N), **TIGHT)
@@ -198,6 +199,7 @@ def test_every_pair_takes_the_same_steps(smooth, simple, f, psi, mu):
     np.testing.assert_allclose(found.x, expected, atol=1e-10, rtol=0)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("method", ["apcg", "rpcg"])
 def test_own_blocks(method):
     blocks = shuffled_blocks((4, 1, 5, 2, 3), 2)

@@ -129,6 +129,7 @@ def test_without_a_script_it_says_how(tmp_path):
     assert "usage: python -m apcg.patch" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "path", "robust"])
 def test_programs_written_for_scikit_learn_print_the_same(name, monkeypatch, capsys):
     script = str(ROOT / "examples" / "scikit_learn" / f"{name}.py")
@@ -144,6 +145,7 @@ def test_programs_written_for_scikit_learn_print_the_same(name, monkeypatch, cap
     assert printed[0] == printed[1]
 
 
+@pytest.mark.slow
 def test_a_text_classifier_runs_by_the_command(tmp_path):
     done = _run(ROOT / "examples" / "scikit_learn" / "text.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -43,6 +43,7 @@ def shown(verbose, terminal):
     return said.decode()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("verbose", [0, 1, 2])
 def test_without_a_terminal_there_is_no_bar(verbose):
     assert shown(verbose, terminal=False) == ""

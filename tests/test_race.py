@@ -212,6 +212,7 @@ def test_every_cell_is_there_once(race):
     assert {c.group for c in cells} == set(race.cells.GROUPS)
 
 
+@pytest.mark.slow
 def test_kinds_of_cells_that_need_no_files(race):
     """Every contestant of ours and of scikit-learn solves the problem that it is said to solve."""
     cell = race.cells.Cell("l2", "tiny", "logistic", "l2", "1e-2")

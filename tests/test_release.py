@@ -64,6 +64,7 @@ def test_publishing_stores_no_password():
     assert "secrets." not in said
 
 
+@pytest.mark.slow
 def test_what_is_installed_works(monkeypatch):
     """tools/smoke.py is what is run with every wheel."""
     monkeypatch.syspath_prepend(ROOT / "tools")
