@@ -76,6 +76,24 @@ def test_bounds_and_weights_of_features():
     assert np.count_nonzero(r.w) == np.count_nonzero(one.w) < 12
 
 
+def test_certificates_hold_where_bounds_are_reached():
+    """D again from all rows: sums in another order are other by rounding, and within bounds."""
+    for seed in range(8, 12):
+        X, real = samples("float32", 60, 24, seed)
+        s = np.random.default_rng(seed).random(len(real))
+        r, _, _ = solved(X, real, 2, "squared", "l1", 2e-3, intercept=True, weights=s,
+                         positive=True)  # fmt: skip
+        assert r.converged
+
+
+def test_a_step_of_newtons_method_is_a_message():
+    """But for a start, a certificate, and steps that are too long or too short."""
+    X, real = samples("dense", 600, 12)
+    _, run, _ = solved(X, labels("logistic", real), 3, "logistic", alpha=1e-4, intercept=True)
+    assert run.sums.grams >= 3
+    assert run.sums.messages <= 2 * run.sums.grams
+
+
 def test_lost_shards_cost_no_more_than_time():
     X, real = samples("sparse", 300, 400)
     y = labels("logistic", real)

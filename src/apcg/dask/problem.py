@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from distributed import Client, default_client
 from tqdm import tqdm
 
@@ -127,10 +126,7 @@ def solved(
             stacklevel=4,
         )
     if dual_point:
-        x = np.zeros((problem.rows,) if problem.K == 1 else (problem.rows, problem.K))
-        for at, part in engine.each("dual_point"):
-            x[at] = part
-        r.x = x
+        r.x = driver.dual_point()
     return r
 
 

@@ -86,9 +86,7 @@ class Directions:
             return
         if abs(sums.smooth - before) <= 1e-14 * abs(before):
             return
-        zero = np.zeros(len(c))
-        search.refresh(*sums.sum("probe", zero))
-        more = search.find()
+        more = search.again().find()
         sums.look(more, search.step(more))
 
     def _local_way(self) -> Table:

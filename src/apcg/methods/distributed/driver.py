@@ -34,7 +34,7 @@ _GRAMS = 400.0
 #: A gap of less than this part of |P| + |D| is rounding.
 _ROUNDING = 16 * 2.0**-52
 #: Looks without a better gap after which it is stuck, and shards lost in a row before it gives up.
-_PATIENCE, _LOSSES = 40, 20
+_PATIENCE, _LOSSES = 120, 20
 
 COLUMNS = ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method", "vectors",
            "messages")  # fmt: skip
@@ -85,13 +85,12 @@ class Limits:
     callback: Callable[[Look], Any] | None = None
 
 
-def method_for(sums: Sums, seed: int) -> tuple[Steps, str]:
+def method_for(sums: Sums, seed: int, tol: float) -> tuple[Steps, str]:
     """The method to take, and why."""
     p = sums.problem
     size = int(np.prod(p.shape))
-    blocks = 1 if p.K == 1 else p.K * (p.K + 1) / 2
     room = _FEW + 2 * p.nnz / sums.engine.shards
-    small = size <= _SIDE and size * size <= room and blocks * p.madds <= _GRAMS * max(p.nnz, 1)
+    small = size <= _SIDE and size * size <= room and p.blocks * p.madds <= _GRAMS * max(p.nnz, 1)
     if p.loss.gamma == 0:
         inner = "newton" if small else "quasi-Newton"
         if not small:
@@ -104,7 +103,7 @@ def method_for(sums: Sums, seed: int) -> tuple[Steps, str]:
     if not p.g.is_quadratic:
         return SparseSteps(sums), "working sets: the penalty has an L1 part or bounds"
     if small:
-        return NewtonSteps(sums), f"newton: Gram matrices of {size} x {size} are summed"
+        return NewtonSteps(sums, tol), f"newton: Gram matrices of {size} x {size} are summed"
     local = p.K == 1 and p.g.is_l2
     return Directions(sums, seed, local), f"quasi-Newton and local steps: {size} weights"
 
@@ -120,6 +119,7 @@ class Driver:
         self._trace = Trace(*COLUMNS)
         self._best = self._start, math.inf
         self._found: Certificate | None = None
+        self._good = False
         self._rebuilt, self._at, self._strict, self._idle = 0, 0, 1.0, 0
         self._least = math.inf
 
@@ -143,7 +143,7 @@ class Driver:
 
     def _run(self) -> str:
         self.sums = self._safely(lambda: Sums(self._engine, self._problem, self._start), True)
-        self._method, why = method_for(self.sums, self._seed)
+        self._method, why = method_for(self.sums, self._seed, self._limits.tol)
         self._trace.notes.append(why)
         self._safely(self._first)
         while (code := self._judged()) is None:
@@ -171,6 +171,7 @@ class Driver:
 
     def _back(self, lost: tuple[int, ...]) -> None:
         self._rebuilt += len(lost)
+        self._found, self._good = None, False  # its x is lost
         for shard in lost:
             self._engine.rebuild(shard)
         if hasattr(self, "sums"):
@@ -205,10 +206,19 @@ class Driver:
     def _certified(self) -> Certificate | None:
         """The exact certificate of the best w; None if shards were lost meanwhile."""
         w = self._best[0]
-        made: Certificate | None = self._safely(lambda: self.sums.certify(w))
-        if made is not None and (self._found is None or made.gap <= self._found.gap):
-            self._found = made
+        made: Certificate | None = self._safely(lambda: self.sums.certify(w, self._good))
+        if made is not None:
+            self._good = self._found is None or made.gap <= self._found.gap
+            self._found = made if self._good else self._found
         return made
+
+    def dual_point(self) -> Table:
+        """The x of the certificate, from all shards."""
+        p = self._problem
+        x = np.zeros((p.rows,) if p.K == 1 else (p.rows, p.K))
+        for at, part in self._engine.each("dual_point", self._good):
+            x[at] = part
+        return x
 
     def _last_words(self, code: str) -> None:
         """Certify what there is, once; a second Ctrl-C, or a lost cluster, gives up on that."""

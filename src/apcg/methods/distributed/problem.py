@@ -17,6 +17,7 @@ from ...losses.base import SIMPLEX, SOFTMAX
 from ...penalties import registry
 from ...penalties.base import Regulariser, shown
 from ...problems import intercept as free
+from ...problems.costs import RATES
 from .shard import Job
 
 
@@ -26,6 +27,7 @@ class Sharded:
 
     rows, n, d, K   rows, those of positive weight, features, outputs
     nnz, madds      numbers stored, multiply-adds of a Gram matrix
+    sparse          whether zeros are not stored
     mean_square     the mean of s_i |a_i|^2
     unit            what makes the weights sum to n
     """
@@ -40,6 +42,7 @@ class Sharded:
     d: int
     nnz: int
     madds: float
+    sparse: bool
     mean_square: float
     unit: float
     classes: Any = None
@@ -50,6 +53,18 @@ class Sharded:
         """The number in the border of X, 0 without an intercept."""
         own = self.alpha * self.g.strong_convexity * self.loss.gamma * self.n
         return free.constant(self.mean_square, own) if self.intercept else 0.0
+
+    @property
+    def blocks(self) -> float:
+        """How many Gram matrices a Hessian takes."""
+        return 1.0 if self.K == 1 else self.K * (self.K + 1) / 2
+
+    @property
+    def gram_passes(self) -> float:
+        """What a Hessian costs, in passes: products with X and its transpose."""
+        entry, number = (RATES.gram_entry, RATES.product_nonzero) if self.sparse else (
+            RATES.gram_dense, RATES.step_dense)  # fmt: skip
+        return max(1.0, self.blocks * entry * self.madds / (2 * number * max(self.nnz, 1)))
 
     @property
     def job(self) -> Job:
@@ -119,7 +134,7 @@ def sharded(
     if not isinstance(intercept, bool | np.bool_):
         raise TypeError(f"intercept must be True or False, got {intercept!r}.")
     unit = n / weight
-    return Sharded(found, g, number, bool(intercept), K, rows, n, d, nnz, madds,
+    return Sharded(found, g, number, bool(intercept), K, rows, n, d, nnz, madds, shapes[0][1],
                    squares * unit / n, unit, classes, against)  # fmt: skip
 
 

@@ -14,36 +14,45 @@ from .sums import Sums
 
 #: What the Hessian in c gets on its unit diagonal.
 _JITTER = 1e-10
-#: What it gets where steps bring nothing, and parts of a step to try.
-_MORE, _SHORTER = (_JITTER, 1e-4, 1e-2, 1.0, 100.0), (1.0, 0.25, 0.06)
+#: What it gets where steps of several directions bring nothing; trials along a step, and those of
+#: the last; the part of its length that the next is at least and at most.
+_MORE, _SHORTER, _PART = (_JITTER, 1e-4, 1e-2, 1.0), (3, 12), (1e-6, 0.5)
+#: Along one direction: how far from both ends of what is known a secant ends, of the width.
+_WITHIN = 0.01
 #: Curvature below this part of the largest is none.
 _DEAD = 1e-30
 #: Trials of a search, at most.
 _TRIALS = 40
 #: The slopes in c that are left of those there were: a search ends there.
 _FLAT = 0.1
+#: Damping: what a step too short begins with, and what is as good as none; what is short and long.
+_DAMPING, _SHORT, _LONG = (1e-6, 1e-9), 0.25, 0.9
 #: A fall of P below this part of it is rounding.
 _ROUNDING = 1e-14
 
 
 class LineSearch:
-    """Directions W at the present point, and the model of P on them."""
+    """Directions W at the present point, and the model of P on them.
 
-    def __init__(self, sums: Sums, p: Table, steps: list[Table]) -> None:
+    p, and the last steps and the intercept by itself if `steps` is not None.
+    """
+
+    def __init__(self, sums: Sums, p: Table, steps: list[Table] | None) -> None:
         self.sums, q = sums, sums.problem
         ones = []
-        if q.intercept:
+        if q.intercept and steps is not None:
             for k in range(q.K):
                 one = np.zeros(q.shape)
                 one[(-1, k) if q.K > 1 else -1] = 1.0
                 ones.append(one)
-        self.W = np.stack([p, *steps, *ones]).reshape(1 + len(steps) + len(ones), -1)
+        every = [p, *(steps or []), *ones]
+        self.W = np.stack(every).reshape(len(every), -1)
         self._ridge = np.broadcast_to(q.ridge, q.shape).reshape(-1)
         self._form = (self.W * self._ridge) @ self.W.T
         self._start = self.W @ (self._ridge * sums.w.reshape(-1))
-        self.value, self.slope, self.bend = self._with_ridge(
-            np.zeros(len(self.W)), *sums.sum("directions", p, len(steps))
-        )
+        none = np.zeros(len(self.W))
+        found = sums.sum("directions", p, None if steps is None else len(steps))
+        self.value, self.slope, self.bend = self._with_ridge(none, *found)
         sums.passes += 0.5
 
     def _with_ridge(
@@ -54,11 +63,11 @@ class LineSearch:
         value = total / n + 0.5 * (flat + 2 * float(c @ self._start) + float(c @ self._form @ c))
         return value, slope / n + self._start + self._form @ c, bend / n + self._form
 
-    def refresh(self, total: float, slope: Vector, bend: Table) -> None:
-        """Begin again at the present point, with the same directions and what a probe found."""
+    def again(self) -> LineSearch:
+        """Begin again where `sums` is, with the same directions."""
         self._start = self.W @ (self._ridge * self.sums.w.reshape(-1))
-        none = np.zeros(len(self.W))
-        self.value, self.slope, self.bend = self._with_ridge(none, total, slope, bend)
+        self.value, self.slope, self.bend = self.at(np.zeros(len(self.W)))
+        return self
 
     def newton(self, more: float = _JITTER) -> Vector:
         """A step of Newton's method in c; `more` is added to the unit diagonal of the Hessian."""
@@ -73,6 +82,8 @@ class LineSearch:
 
     def find(self, flat: float = _FLAT) -> Vector:
         """c about the minimum, by damped steps of Newton's method and probes."""
+        if len(self.W) == 1:
+            return np.array([self._along(flat)])
         total, first = np.zeros(len(self.W)), 0.0
         for trial in range(_TRIALS):
             promised = -float(self.slope @ self.newton())
@@ -86,16 +97,45 @@ class LineSearch:
             total = total + step
         return total
 
+    def _along(self, flat: float) -> float:
+        """How far along one direction, between what is too near and what is too far.
+
+        By Newton's steps where they stay between, else by secants.
+        """
+        t, (slope,), bend = 0.0, self.slope, float(self.bend[0, 0])
+        first, low, high = -slope, (t, slope), (np.inf, np.inf)
+        best = self.value, t
+        for _ in range(_TRIALS):
+            to = t - slope / bend if bend > 0 else low[0] + 1.0
+            if abs(slope * (to - t)) <= _ROUNDING * abs(best[0]):
+                break
+            width = high[0] - low[0]
+            if np.isfinite(width) and not low[0] < to < high[0]:
+                part = -low[1] / (high[1] - low[1])
+                to = low[0] + width * min(max(part, _WITHIN), 1 - _WITHIN)
+            t = to
+            self.value, (slope,), self.bend = self.at(np.array([t]))
+            bend = float(self.bend[0, 0])
+            best = min(best, (self.value, t))
+            if abs(slope) <= flat * first and best[1] == t:
+                break
+            low, high = (low, (t, slope)) if slope > 0 else ((t, slope), high)
+        return best[1]
+
     def _damped(self, at: Vector) -> Vector | None:
-        """A step that makes P fall: shorter ones, with ever more on the diagonal; None if none."""
+        """A step that makes P fall: to where its slope vanishes by the secant, with ever more on
+        the diagonal; None if there is none.
+        """
         for more in _MORE:
-            way = self.newton(more)
-            for t in _SHORTER:
+            way, t = self.newton(more), 1.0
+            slope = float(self.slope @ way)
+            for _ in range(_SHORTER[more == _MORE[-1]]):
                 found = self.at(at + t * way)
-                promised = 1e-4 * t * float(self.slope @ way)
-                if found[0] <= self.value + promised + _ROUNDING * abs(self.value):
+                if found[0] <= self.value + 1e-4 * t * slope + _ROUNDING * abs(self.value):
                     self.value, self.slope, self.bend = found
                     return np.asarray(t * way)
+                rise = float(found[1] @ way) - slope
+                t *= min(max(-slope / rise, _PART[0]), _PART[1]) if rise > 0 else _PART[1]
         return None
 
     def at(self, c: Vector) -> tuple[float, Vector, Table]:
@@ -105,3 +145,30 @@ class LineSearch:
     def step(self, c: Vector) -> Table:
         """The step in w that c is."""
         return (c @ self.W).reshape(self.sums.w.shape)
+
+
+class Damping:
+    """What is added to the diagonal of a Hessian, of the most curvature that there can be.
+
+    Nothing at first. Where a step has to be far shorter than the model says, ten times more; where
+    it is as long, a tenth.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        p, self._part = sums.problem, 0.0
+        most = np.full(p.shape, p.mean_square / p.loss.gamma if p.loss.gamma else 1.0)
+        if p.intercept:
+            most[-1] *= p.constant**2 / (p.mean_square or 1.0)
+        self._most = most.reshape(-1)
+
+    @property
+    def diagonal(self) -> Vector:
+        """What to add."""
+        return self._part * self._most
+
+    def learn(self, t: float) -> None:
+        """A step of t times what the model says was best."""
+        if t < _SHORT:
+            self._part = max(10 * self._part, _DAMPING[0])
+        elif t > _LONG:
+            self._part = self._part / 10 if self._part > _DAMPING[1] else 0.0

@@ -90,6 +90,7 @@ class Shard:
         self._bend: type[Numbers | Simplex] = Numbers if job.K == 1 else Simplex
         self.x = np.zeros(n if job.K == 1 else (n, job.K))
         self.new, self._offset = self.x, np.zeros(1)
+        self._best = self._last = self.x
         self.at(w)
 
     def _codes(self, job: Job) -> Any:
@@ -131,18 +132,24 @@ class Shard:
 
     # ---- looks ----------------------------------------------------------------------------------
 
-    def slope(self, c: Vector, keep: float) -> tuple[Any, ...]:
-        """Move by the directions times c, and look there.
+    def slope(
+        self, c: Vector, keep: float, way: Table | None = None, curved: bool = False
+    ) -> tuple[Any, ...]:
+        """Move by the first directions times c, or by all of a new direction, and look there.
 
-        (gradient of the loss, smoothed loss, loss, phi* at five points between x and the new one)
+        (gradient of the loss, smoothed loss, loss, phi* at five points between x and the new one,
+        the Hessian of the smoothed loss if it is wanted)
         """
         self.keep(keep)
+        if way is not None:
+            self._aim(way, None)
         self._move(c)
         z = self._z
         self.new = self._smooth.duals(z, self.y, self.s)
         smooth = self._smooth.total(z, self.y, self.s)
         total = smooth if self._smooth is self.loss else self.loss.total(self.z, self.y, self.s)
-        return self.gradient(), float(smooth), float(total), self._conjugates()
+        H = self.hessian() if curved else np.zeros(0)
+        return self.gradient(), float(smooth), float(total), self._conjugates(), H
 
     def gradient(self) -> Table:
         """X' phi', of the last look."""
@@ -180,14 +187,21 @@ class Shard:
 
     # ---- searches -------------------------------------------------------------------------------
 
-    def directions(self, p: Table, memory: int) -> tuple[Any, ...]:
-        """Directions: p, the last steps, and each intercept. Gives what `probe` does at c = 0."""
+    def directions(self, p: Table, memory: int | None) -> tuple[Any, ...]:
+        """Directions: p, and the last steps and each intercept unless memory is None.
+
+        Gives what `probe` does at c = 0.
+        """
+        self._aim(p, memory)
+        return self.probe(np.zeros(len(self._Z)))
+
+    def _aim(self, p: Table, memory: int | None) -> None:
         if self._moved is not None:
             self._steps = [self._moved, *self._steps]
             self._moved = None
-        self._steps = self._steps[:memory]
-        self._Z = np.stack([self.X.times(p), *self._steps, *self._constants()])
-        return self.probe(np.zeros(len(self._Z)))
+        self._steps = self._steps[: memory or 0]
+        ones = [] if memory is None else self._constants()
+        self._Z = np.stack([self.X.times(p), *self._steps, *ones])
 
     def _constants(self) -> list[Table]:
         c, shape = self.job.constant, self.z.shape
@@ -284,16 +298,18 @@ class Shard:
         signed = self.loss.signed(self.x, self.y)
         self.x = self.x * np.where(signed > 0, up, down)
 
-    def certify(self, w: Table) -> tuple[Any, ...]:
-        """(sum of phi, of phi*, A x) from w and x alone."""
+    def certify(self, w: Table, good: bool) -> tuple[Any, ...]:
+        """(sum of phi, of phi*, A x) from w and x alone; good: the last x was the best so far."""
         z, x = self.X.times(w), self.x
+        self._best = self._last if good else self._best
+        self._last = x
         total = float(self.loss.total(z, self.y, self.s))
         conjugate = float(self.loss.conjugate_total(x, self.y, self.s))
         return total, conjugate, self.rows.adjoint(self.loss.signed(x, self.y))
 
-    def dual_point(self) -> tuple[Index, Table]:
-        """x, and the places of its rows in the whole data."""
-        return self._places, self.x
+    def dual_point(self, good: bool) -> tuple[Index, Table]:
+        """The x of the best certificate, and the places of its rows in the whole data."""
+        return self._places, self._last if good else self._best
 
 
 class Lines(Loss):

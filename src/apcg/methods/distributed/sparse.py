@@ -15,7 +15,7 @@ from ...functions import Quadratic
 from ...penalties.interval import Interval
 from ...problems.composite import Composite, Terms
 from ..paper.sdca import SDCA
-from .search import LineSearch
+from .search import Damping, LineSearch
 from .sums import Sums
 
 #: Features in a working set: twice the support, and at least so many.
@@ -32,7 +32,7 @@ class SparseSteps:
     unmixed = False
 
     def __init__(self, sums: Sums) -> None:
-        p, self.sums = sums.problem, sums
+        p, self.sums, self._damping = sums.problem, sums, Damping(sums)
         if p.K > 1 or not isinstance(p.g, Interval):
             raise ValueError(
                 f"with {p.K} outputs, or a penalty that is not a sum over features, rows on "
@@ -73,11 +73,12 @@ class SparseSteps:
         if p.intercept:
             columns = np.append(columns, p.d)
         H = np.triu(H) + np.triu(H, 1).T
-        H[np.diag_indices(len(H))] += p.ridge[columns]
+        H[np.diag_indices(len(H))] += p.ridge[columns] + self._damping.diagonal[columns]
         way = np.zeros(p.shape)
         way[columns] = self._minimum(H, columns) - s.w[columns]
-        search = LineSearch(s, way, [])
+        search = LineSearch(s, way, None)
         c = self._search(search, way)
+        self._damping.learn(float(c[0]))
         s.look(c, c[0] * way)
 
     def _minimum(self, H: np.ndarray, columns: Index) -> Vector:

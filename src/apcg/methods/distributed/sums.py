@@ -74,20 +74,35 @@ class Sums:
 
     # ---- looks ----------------------------------------------------------------------------------
 
-    def look(self, c: Vector | None = None, step: Table | None = None) -> None:
-        """Move by directions times c, which is `step` in w, and look there: one vector."""
+    def look(
+        self, c: Vector | None = None, step: Table | None = None, *, new: bool = False,
+        curved: bool = False,
+    ) -> Table | None:  # fmt: skip
+        """Move by directions times c, which is `step` in w, and look there: one vector.
+
+        new     `step` is a direction that the shards do not know yet
+        curved  give the Hessian there too
+        """
         p = self.problem
         if step is not None:
             self.w = self.w + step
-        c = np.empty(0) if c is None else c
-        G, smooth, total, conjugates = self.sum("slope", c, self._taken())
+        c = np.ones(int(new)) if c is None else c
+        more = (step if new else None, curved) if new or curved else ()
+        G, smooth, total, conjugates, H = self.sum("slope", c, self._taken(), *more)
         self.vectors += 1
-        self.passes += 0.5
+        self.passes += 1.0 if new else 0.5
         self.mean = G / p.n
         self.gradient = self.mean + p.ridge * self.w
         self.smooth = smooth / p.n + 0.5 * float(np.sum(p.ridge * self.w * self.w))
         self.primal = p.value(total, self.w)
         self.meet(-self.mean[: p.d] / p.alpha, conjugates)
+        return self._counted(H) if curved else None
+
+    def back(self, w: Table) -> None:
+        """Be at w again."""
+        self.w = w
+        self.tell("at", w)
+        self.passes += 0.5
 
     def meet(self, v: Table, conjugates: Vector) -> None:
         """Go from the best dual point to a new one, that of v, as far as is best."""
@@ -128,11 +143,12 @@ class Sums:
 
     def hessian(self) -> Table:
         """The Hessian of the smooth part of P: one message of the size of a Gram matrix."""
-        p = self.problem
-        H = np.asarray(self.sum("hessian")) / p.n
+        return self._counted(np.asarray(self.sum("hessian")))
+
+    def _counted(self, sum_of_shards: Table) -> Table:
+        p, H = self.problem, sum_of_shards / self.problem.n
         self.grams += 1
-        blocks = 1 if p.K == 1 else p.K * (p.K + 1) / 2
-        self.passes += blocks * max(1.0, p.madds / max(p.nnz, 1))
+        self.passes += p.gram_passes
         ridge = np.broadcast_to(p.ridge, p.shape).reshape(-1)
         H[np.diag_indices(len(H))] += ridge
         return H
@@ -143,19 +159,24 @@ class Sums:
 
     # ---- certificates ---------------------------------------------------------------------------
 
-    def certify(self, w: Table) -> Certificate:
-        """The exact certificate of w and of the best x, from these alone: one vector."""
+    def certify(self, w: Table, good: bool) -> Certificate:
+        """The exact certificate of w and of the best x, from these alone: one vector.
+
+        good  whether the last certificate is the best so far: the shards then keep its x
+        """
         p = self.problem
         if keep := self._taken():
             self.tell("keep", keep)
-        balanced, slack = not p.intercept or self._balance(), 1e-15
+        balanced, slack = not p.intercept or self._balance(), _SLACK
         while True:
-            total, conjugate, Ax = self.sum("certify", w)
+            total, conjugate, Ax = self.sum("certify", w, good)
+            good = False
             self.vectors += 1
             self.passes += 1
             v = Ax / (p.alpha * p.n)
             excess = p.g.excess(v)
-            if excess <= 1 or slack > 1:
+            # other sums of the same x are other by rounding, and within bounds too
+            if excess <= 1 - 0.5 * _SLACK or slack > 1:
                 break
             self.tell("scale", *[1 / (excess * (1 + slack))] * 2)
             slack *= 100
