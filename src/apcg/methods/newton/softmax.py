@@ -16,7 +16,6 @@ sum_jk G_jk^2/(2 ridge_j), G the gradient. With an intercept that holds at the b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,84 +28,74 @@ from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from .softmax_rows import LimitedMemory, SoftmaxPoint, SoftmaxRows, rows_of
 
-
-@dataclass(frozen=True)
-class SoftmaxTuning:
-    """The constants of Newton's method for the softmax.
-
-    Samples, heavy rows and when a stage ends are from a prototype on diamonds and on flights (5 and
-    3 classes, 20 features); times are nanoseconds of one core there.
-    """
-
-    #: unknowns, at most
-    most: int = 1500
-    #: at once if W has so many numbers to choose, or this many with so many rows for each
-    few: int = 100
-    some: int = 300
-    tall: float = 400.0
-    #: rows of the samples for each number that W is free to choose; each at most this part of all
-    samples: tuple[float, ...] = (25.0, 100.0)
-    largest: float = 0.25
-    #: a row is heavy if its leverage is so many times the mean; at most this part of the rows is
-    #: (without: 30 in place of 16.5 ms on diamonds, 1/n)
-    heavy: float = 5.0
-    heavy_most: float = 0.02
-    #: one row in so many gives the covariance that leverages are of; it gets this ridge
-    thin: int = 8
-    little: float = 1e-4
-    #: a stage on a sample ends after a whole step that promises less than this part of P, and at
-    #: least so many steps (one on the last: 37 ms in place of 9); at most so many
-    rough: float = 1e-2
-    least_steps: int = 2
-    most_steps: int = 15
-    #: pairs that L-BFGS remembers
-    memory: int = 10
-    #: the Hessian of all rows, if the gap falls by less than this factor a step, or if more than
-    #: so many steps are left, with that many more for each number of W over `per_step`: its cost
-    slow: float = 0.5
-    patient: float = 2.5
-    per_step: float = 25.0
-    #: or after so many steps that are not whole ones: the pairs know where P bends, the factor not
-    short: int = 3
-    short_some: int = 2
-    #: Armijo's part of the slope, and the least step
-    share: float = 1e-4
-    shortest: float = 1e-8
-    #: ns of a multiply-add of a pass and of the Hessian, of an exp, of a step besides
-    number: float = 0.1
-    entry: float = 0.05
-    exponential: float = 6.0
-    step: float = 100_000.0
+#: unknowns, at most
+MOST = 1500
+#: at once if W has so many numbers to choose, or this many with so many rows for each
+FEW = 100
+SOME = 300
+TALL = 400.0
+#: rows of the samples for each number that W is free to choose; each at most this part of all
+SAMPLES = (25.0, 100.0)
+LARGEST = 0.25
+#: a row is heavy if its leverage is so many times the mean; at most this part of the rows is
+#: (without: 30 in place of 16.5 ms on diamonds, 1/n)
+HEAVY = 5.0
+HEAVY_MOST = 0.02
+#: one row in so many gives the covariance that leverages are of; it gets this ridge
+THIN = 8
+LITTLE = 1e-4
+#: a stage on a sample ends after a whole step that promises less than this part of P, and at
+#: least so many steps (one on the last: 37 ms in place of 9); at most so many
+ROUGH = 1e-2
+LEAST_STEPS = 2
+MOST_STEPS = 15
+#: pairs that L-BFGS remembers
+MEMORY = 10
+#: the Hessian of all rows is made if the gap falls by less than this factor a step, or if more than
+#: so many steps are left, with that many more for each number of W over PER_STEP: its cost
+SLOW = 0.5
+PATIENT = 2.5
+PER_STEP = 25.0
+#: or after so many steps that are not whole ones: the pairs know where P bends, the factor not
+SHORT = 3
+SHORT_SOME = 2
+#: Armijo's part of the slope, and the least step
+SHARE = 1e-4
+SHORTEST = 1e-8
+#: ns of a multiply-add of a pass and of the Hessian, of an exp, of a step besides
+NUMBER = 0.1
+ENTRY = 0.05
+EXPONENTIAL = 6.0
+STEP = 100_000.0
 
 
-TUNING = SoftmaxTuning()
 #: A slope that can change P by less than this part of it is rounding.
 _ROUNDING = 1e-13
 
 
-def applies(problem: ERM, tuning: SoftmaxTuning = TUNING) -> bool:
+def applies(problem: ERM) -> bool:
     """Whether it is for this problem: softmax, a ridge on each feature, X dense, in memory."""
     X, unknowns = problem.samples, (problem.d + problem.intercept) * problem.K
     known = problem.loss.kind == SOFTMAX and problem.g.is_quadratic and problem.dual_form
-    return bool(known and X.in_memory and not X.sparse and unknowns <= tuning.most)
+    return bool(known and X.in_memory and not X.sparse and unknowns <= MOST)
 
 
-def at_once(problem: ERM, tuning: SoftmaxTuning = TUNING) -> bool:
+def at_once(problem: ERM) -> bool:
     """Whether sweeps over blocks would take longer: many rows for each number of W, or few of W."""
     free = (problem.d + problem.intercept) * (problem.K - 1)
-    few = free <= tuning.few or (free <= tuning.some and problem.n >= tuning.tall * free)
+    few = free <= FEW or (free <= SOME and problem.n >= TALL * free)
     return few and applies(problem)
 
 
-def cost(problem: ERM, tuning: SoftmaxTuning = TUNING) -> float:
+def cost(problem: ERM) -> float:
     """Nanoseconds of a run."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    one = n * K * (2 * tuning.number * D + tuning.exponential)
+    one = n * K * (2 * NUMBER * D + EXPONENTIAL)
     free = D * (K - 1)
-    shares = [min(size * free / n, tuning.largest) for size in tuning.samples]
-    factors = 1.0 + 4 * sum(shares) if n * tuning.largest > tuning.samples[0] * free else 8.0
-    hessian = tuning.entry * n * D**2 / 2 * K * (K - 1) / 2 + 0.15 * (D * K) ** 3 / 6
-    return 6 * one + factors * hessian + 15 * tuning.step
+    shares = [min(size * free / n, LARGEST) for size in SAMPLES]
+    factors = 1.0 + 4 * sum(shares) if n * LARGEST > SAMPLES[0] * free else 8.0
+    hessian = ENTRY * n * D**2 / 2 * K * (K - 1) / 2 + 0.15 * (D * K) ** 3 / 6
+    return 6 * one + factors * hessian + 15 * STEP
 
 
 class SoftmaxRun(Run):
@@ -119,9 +108,8 @@ class SoftmaxRun(Run):
         b: Vector,
         target: Target,
         rng: np.random.Generator,
-        tuning: SoftmaxTuning = TUNING,
     ) -> None:
-        self.problem, self._tuning, self._rng = problem, tuning, rng
+        self.problem, self._rng = problem, rng
         self._aim, self._rows, self._cold = target.tol, rows_of(problem), w is None
         W = np.zeros((problem.d, problem.K)) if w is None else w
         self._W = np.vstack([W, b[None]]) if problem.intercept else np.array(W)
@@ -194,17 +182,17 @@ class SoftmaxRun(Run):
 
     def _samples(self) -> list[SoftmaxRows]:
         """Of growing size, each with the heavy rows; none if the rows are few."""
-        rows, tuning = self._rows, self._tuning
+        rows = self._rows
         free, n = rows.D * (self.problem.K - 1), rows.count
-        sizes = [int(size * free) for size in tuning.samples if size * free <= tuning.largest * n]
+        sizes = [int(size * free) for size in SAMPLES if size * free <= LARGEST * n]
         if not sizes:
             return []
-        score, draw = rows.leverages(tuning.thin, tuning.little), self._rng.random(n)
+        score, draw = rows.leverages(THIN, LITTLE), self._rng.random(n)
         self._cost += 1.0
         if score is None:
             return []
-        most = max(int(tuning.heavy_most * n), 1)
-        heavy = score > max(tuning.heavy, np.partition(score, -most)[-most])
+        most = max(int(HEAVY_MOST * n), 1)
+        heavy = score > max(HEAVY, np.partition(score, -most)[-most])
         made = []
         for size in sizes:
             chance = (0.5 * size / n) * (1.0 + score)
@@ -215,11 +203,11 @@ class SoftmaxRun(Run):
 
     def _on_sample(self, rows: SoftmaxRows, budget: Budget) -> None:
         """Damped steps of Newton's method; the factor of the last is kept."""
-        tuning, share = self._tuning, rows.count / self._rows.count
+        share = rows.count / self._rows.count
         at, memory, short = rows.at(self._W), None, 0
-        for step in range(tuning.most_steps):
+        for step in range(MOST_STEPS):
             if memory is None:
-                self._memory = memory = LimitedMemory(rows.factor(at.x), tuning.memory)
+                self._memory = memory = LimitedMemory(rows.factor(at.x), MEMORY)
                 self._cost += share * (1 + self._hessian_passes)
                 short = 0
             if budget.expired or not self._cold:
@@ -231,9 +219,9 @@ class SoftmaxRun(Run):
                 break
             memory.add(new.W - at.W, new.gradient - at.gradient)
             at, short = new, 0 if whole else short + 1
-            if whole and step + 1 >= tuning.least_steps and -0.5 * slope <= tuning.rough * at.value:
+            if whole and step + 1 >= LEAST_STEPS and -0.5 * slope <= ROUGH * at.value:
                 break
-            if whole or short > tuning.short_some:
+            if whole or short > SHORT_SOME:
                 memory = None
         self._W = at.W
 
@@ -241,7 +229,7 @@ class SoftmaxRun(Run):
 
     def _step(self) -> bool:
         """One step; False if it brought nothing, that is if rounding has won."""
-        rows, at, memory, tuning = self._rows, self._at, self._memory, self._tuning
+        rows, at, memory = self._rows, self._at, self._memory
         assert memory is not None
         before = rows.gap(at.gradient)
         if not self._settled and before <= self._aim * abs(at.value):
@@ -256,7 +244,7 @@ class SoftmaxRun(Run):
         fresh, self._whole = self._whole, False
         gap = rows.gap(new.gradient)
         self._short = 0 if whole else self._short + 1
-        slow = self._is_slow(before, gap) if whole else self._short > tuning.short
+        slow = self._is_slow(before, gap) if whole else self._short > SHORT
         if gap > self._aim * abs(new.value) and slow:
             self._refactor()
         fell = new.value < at.value * (1 - 1e-13) or gap < 0.9 * before
@@ -264,18 +252,17 @@ class SoftmaxRun(Run):
 
     def _is_slow(self, before: float, gap: float) -> bool:
         """Whether the Hessian of all rows is worth its time, by how the gap fell."""
-        tuning = self._tuning
-        if not gap < tuning.slow * before:
+        if not gap < SLOW * before:
             return True
         left = math.log(max(gap / (max(self._aim, 1e-15) * abs(self._at.value)), 1.0))
-        patience = tuning.patient + self._at.W.size / tuning.per_step
+        patience = PATIENT + self._at.W.size / PER_STEP
         return left / math.log(before / gap) > patience
 
     def _refactor(self) -> bool:
         """The Hessian of all rows is factored here; False if it was already."""
         if self._whole:
             return False
-        self._memory = LimitedMemory(self._rows.factor(self._at.x), self._tuning.memory)
+        self._memory = LimitedMemory(self._rows.factor(self._at.x), MEMORY)
         self._whole, self._short = True, 0
         self._cost += self._hessian_passes
         return True
@@ -284,12 +271,12 @@ class SoftmaxRun(Run):
         self, rows: SoftmaxRows, at: SoftmaxPoint, way: Matrix, slope: float
     ) -> tuple[SoftmaxPoint | None, bool]:
         """A point along `way` where P has fallen; and whether it is the whole step."""
-        t, tuning = 1.0, self._tuning
+        t = 1.0
         slack = _ROUNDING * abs(at.value) if -slope <= _ROUNDING * abs(at.value) else 0.0
-        while t > tuning.shortest:
+        while t > SHORTEST:
             new = rows.at(at.W + t * way)
             self._cost += rows.count / self._rows.count
-            if new.value <= at.value + tuning.share * t * slope + slack:
+            if new.value <= at.value + SHARE * t * slope + slack:
                 return new, t == 1.0
             rows.free(new)
             after = float(np.vdot(new.gradient, way))  # the slope is about linear in t
@@ -327,7 +314,7 @@ class SoftmaxRun(Run):
     @property
     def _hessian_passes(self) -> float:
         """What a Hessian costs, in passes of its rows."""
-        return float(self._W.size / (4 * self._tuning.patient))
+        return float(self._W.size / (4 * PATIENT))
 
     def _passes(self) -> bool:
         """Whether the gap passes."""
