@@ -11,7 +11,6 @@ import numpy as np
 
 from ...certify.points import Start
 from ...losses.base import SOFTMAX
-from ...losses.per_output import Columns
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import DUAL_BLOCKS, unmet
@@ -246,5 +245,5 @@ class Case:
 
 def bends_evenly(loss: Any) -> bool:
     """Whether phi'' has no jumps: the squared and the logistic loss, in columns too."""
-    one = loss.loss if isinstance(loss, Columns) else loss
+    one = loss.loss if loss.by_output else loss
     return bool(one.gamma > 0 and (one.eta == one.gamma or one.kinks.size == 0))

@@ -15,7 +15,6 @@ from ..._base.validation import Vector
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...losses.base import SIMPLEX, SOFTMAX
-from ...losses.per_output import Columns
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from ..dual.driver import DualRun
@@ -55,7 +54,7 @@ def rescue(problem: ERM, name: str) -> bool:
     if not interior.applies(problem):  # it knows the loss
         return False
     if name == "newton":
-        columns = isinstance(loss, Columns)
+        columns = loss.by_output
         return loss.kind == SIMPLEX or (columns and not bends_evenly(loss))
     return name == "group_set" and loss.kind == SOFTMAX
 
