@@ -63,7 +63,7 @@ def test_the_kernel_is_algorithm_5(loss, alpha):
     compare(method, algorithm_5(p, x0, p.mu, indices), indices, w_of)
 
 
-@pytest.mark.slow(but=4)
+@pytest.mark.slow(but=2)
 @every_loss
 @weighted
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])

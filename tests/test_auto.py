@@ -77,6 +77,7 @@ def test_families(family, alpha, loss):
     not_much_worse(ERM(X, labels(X, rng, 0.3), loss, "l2", alpha))
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.parametrize("alpha", [1e-3, 1e-5, 1e-7])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "logistic", "squared_hinge"])
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -38,7 +38,7 @@ def drawn(name, K, rng):
     return ERM(X, y, loss, penalty, alpha, intercept=bool(rng.integers(2)))
 
 
-@pytest.mark.slow(but=4)
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(("name", "K"), KINDS)
 def test_the_answer_is_as_good_as_the_best_look(name, K):
     rng = np.random.default_rng(6)

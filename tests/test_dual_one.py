@@ -35,6 +35,7 @@ def accelerated(run):
 # ---- answers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=24)
 @pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long", "dense", "dense32"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])

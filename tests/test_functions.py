@@ -97,6 +97,7 @@ def test_values_are_those_of_the_definitions():
         assert f.value(x) == pytest.approx(expected[name], rel=1e-12), name
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=seeds)
 def test_gradient_against_differences(name, seed):

@@ -60,6 +60,7 @@ def gap_anew(p, r, groups, weights):
     return P - np.sum(x * Y - np.divide(x * x, 2 * s, out=0 * x, where=s > 0)) / n
 
 
+@pytest.mark.slow(but=28)
 @pytest.mark.parametrize("options", ["", "intercept", "weights", "both"])
 @pytest.mark.parametrize("K", [2, 3, 5, 20])
 @pytest.mark.parametrize("kind", KINDS)

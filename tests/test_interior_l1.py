@@ -110,6 +110,7 @@ def test_weights_and_rows_without_weight():
     assert not r.x[s == 0].any()
 
 
+@pytest.mark.slow(but=14)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("shape", [(80, 10), (25, 60)])
 @pytest.mark.parametrize(("ratio", "positive"), [(1.0, False), (0.5, False), (0.9, True)])

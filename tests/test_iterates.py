@@ -56,7 +56,7 @@ def assert_same(found, expected, tol=CLOSE):
         assert worst.max() <= tol, f"{name} differs by {worst.max():.1e} at step {worst.argmax()}"
 
 
-@pytest.mark.slow(but=12)
+@pytest.mark.slow(but=5)
 @pytest.mark.parametrize("which", parameters(2, 0.5))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_implicit_iterates_are_those_of_algorithm_1(name, which):

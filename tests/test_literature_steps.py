@@ -81,6 +81,7 @@ def test_sag_and_saga_as_printed(loss, sparse, search, penalty):
     assert (least < 0.9 * L) == search
 
 
+@pytest.mark.slow(but=5)
 @every_loss
 @stored
 @l2_or_net
@@ -102,6 +103,7 @@ def test_svrg_as_printed(loss, sparse, penalty):
     assert worst <= 1e-10
 
 
+@pytest.mark.slow(but=4)
 @every_loss
 @l2_or_net
 def test_accelerated_sdca_as_printed(loss, penalty):

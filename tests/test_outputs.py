@@ -112,6 +112,7 @@ def test_auto_certifies(loss, penalty, weighted, intercept):
         assert np.abs(signed.sum(axis=0)).max() <= 1e-11 * np.abs(r.x).sum()
 
 
+@pytest.mark.slow(but=20)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("method", ["auto", "sdca", "apcg", "afg", "newton"])
 @pytest.mark.parametrize("loss", ["softmax", "smoothed", "huber", "logistic"])

@@ -163,6 +163,7 @@ def certified(p, r, tol):
     assert -1e-12 * abs(P) <= P - D <= tol * abs(P)
 
 
+@pytest.mark.slow(but=12)
 @pytest.mark.parametrize("penalty", ["l2", "l1", "elasticnet", RowNorms(0.5), RowNorms(0.5, 0.5)])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("K", [1, 3])

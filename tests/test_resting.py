@@ -57,7 +57,7 @@ def test_every_loss_still_converges(loss, weighted):
     assert p.primal(r.w) - p.dual(r.x) <= tol * abs(r.primal) * (1 + 1e-9)
 
 
-@pytest.mark.slow(but=2)
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_lasso(loss):
     p = problem(loss, "l1", 0.05, n=100, d=300)
