@@ -37,6 +37,7 @@ def run(tmp_path, mode, *modules_and_more):
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_some_of_scikit_learns_own_tests_pass(tmp_path):
     rows = run(tmp_path, "ours", *(f"sklearn.{m}" for m in MODULES), "-k", SOME)
     touched = [r for r in rows if r["names"]]

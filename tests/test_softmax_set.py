@@ -365,6 +365,7 @@ def test_columns_left_out_come_back():
     assert found.primal == pytest.approx(best.primal, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_a_sparse_w_on_digits_in_few_rounds():
     """Newton's steps: the gap falls from 1e-3 to 1e-9 in a handful of them."""
     X, y = load_digits(return_X_y=True)

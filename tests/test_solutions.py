@@ -122,6 +122,7 @@ def test_bounded_least_squares_agrees_with_scipy(data, method):
     assert 5 < at_bound.sum() < N
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("given", ["Q", "sparse Q", "factor", "sparse factor"])
 def test_box_qp_agrees_with_scipy(given, method):
@@ -167,6 +168,7 @@ def logistic_with_l1_by_scipy(A, y, alpha):
     )
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", DATA)
 def test_sparse_logistic_regression(data, method):

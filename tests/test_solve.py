@@ -90,7 +90,7 @@ def test_against_scikit_learn(alpha):
     objective_within(ERM(X, y, "squared", "l2", alpha, sample_weight=weights), ridge.coef_, 1e-9)
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-1, 1e-3])
 def test_against_liblinear(alpha):
     n = 60

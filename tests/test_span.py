@@ -45,6 +45,7 @@ def test_the_basis_has_the_inner_products_of_the_samples(kind):
     assert np.isclose(w @ w, v @ v, rtol=1e-8)
 
 
+@pytest.mark.slow(but=14)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])

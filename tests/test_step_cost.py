@@ -34,6 +34,7 @@ def kernel():
     return module
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("method", ["apcg", "sdca"])
 @pytest.mark.parametrize("loss", ["smoothed_hinge", "squared", "logistic"])
 @pytest.mark.parametrize("nonzeros", [10, 75, 0])

@@ -65,6 +65,7 @@ def tuned(monkeypatch, **changes):
 PENALTIES = ["l1", "elasticnet", "weights"]
 
 
+@pytest.mark.slow(but=12)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
