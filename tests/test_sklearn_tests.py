@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import sklearn
 
 ROOT = Path(__file__).resolve().parents[1]

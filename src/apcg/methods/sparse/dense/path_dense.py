@@ -8,7 +8,8 @@ before the stretch:
 (The strong rule of Tibshirani and others has reach = -1; a set is to be small, and may err.) All
 its alphas are solved on the Gram matrix of the set in one call of a kernel. Then all are looked at
 together (`certify_many`): one product with X finds what violates outside the set, and is all that
-the certificates need. Points that are not good enough are solved again, with what violated in the set.
+the certificates need. Points that are not good enough are solved again, with what violated in the
+set.
 
 With few columns the set has all of them, and there is one stretch.
 """
