@@ -57,8 +57,8 @@ MUTANTS = [
     Mutant(READER, "files that were cut", "if size != expected:", "if False:", DISK),
     # ---- shards, parts, small problems --------------------------------------------------------
     Mutant(SUMS, "an x that does not balance is certified",
-           "balanced, slack = not p.intercept or self._balance(), 1e-15",
-           "balanced, slack = True, 1e-15", SHARDS, only="one_machine and hinge"),
+           "balanced, slack = not p.intercept or self._balance(), _SLACK",
+           "balanced, slack = True, _SLACK", SHARDS, only="one_machine and hinge"),
     Mutant("methods/in_parts/sweeps.py", "weights of the first rows for all",
            "p.weights if p.weights.size == 1 else p.weights[at]",
            "p.weights if p.weights.size == 1 else p.weights[: at.size]", PARTS,
