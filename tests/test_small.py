@@ -18,7 +18,11 @@ def problem(seed=0, n=100, d=10, loss="logistic", penalty="l2", alpha=0.01, weig
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-1, 2, d)
     t = X[:, 0] / np.abs(X[:, 0]).max() + 0.3 * rng.standard_normal(n)
-    y = t if loss in ("squared", "huber") else np.where(t > np.median(t), 1.0, -1.0)
+    y = (
+        t
+        if loss in ("squared", "huber", "epsilon_insensitive")
+        else np.where(t > np.median(t), 1.0, -1.0)
+    )
     weights = 0.5 + rng.integers(0, 3, n) if weighted else None
     return ERM(X, y, loss, penalty, alpha, sample_weight=weights, **more)
 
@@ -63,6 +67,16 @@ def test_a_softmax_is_that_of_the_plan(seed, power, intercept, tol):
     assert p.primal(r.w, r.intercept) == pytest.approx(r.primal, rel=1e-12)
     assert p.primal(r.w, r.intercept) - p.dual(r.x) <= tol * r.primal * (1 + 1e-6) + 1e-14
     assert r.primal == pytest.approx(usual.primal, rel=2 * tol, abs=1e-14)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(("hinge", "epsilon_insensitive")), st.floats(-4, -1),
+    st.booleans(), st.booleans(), st.sampled_from((1e-4, 1e-8)),
+)  # fmt: skip
+def test_losses_with_kinks_are_those_of_the_plan(seed, loss, power, weighted, intercept, tol):
+    more = {"alpha": 10.0**power, "weighted": weighted, "intercept": intercept}
+    check(problem(seed, loss=loss, **more), tol)
 
 
 def softmax(seed=0, alpha=0.01, intercept=True):
@@ -118,10 +132,11 @@ def test_which_problems_are_solved_here():
     assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
     assert taken(problem(n=5_000, loss="squared"))
     assert taken(softmax())
+    assert taken(problem(loss="hinge"))
     for other in (
         problem(n=2_000),
         problem(n=15),
-        problem(loss="hinge"),
+        problem(loss="hinge", n=1_900, d=50),
         problem(penalty="l1"),
         problem(penalty=penalties.Box(0.0, 1.0)),
         problem(positive=True),

@@ -3,7 +3,8 @@
 The same certificates, the same answer: `solve` takes this way for method "auto" with nothing to
 watch or to go on from, if the problem is dense and has few features:
 
-- few rows, a smooth loss, L2: Newton's method; the softmax too, by the usual steps without a plan
+- few rows, a smooth loss, L2: Newton's method; the softmax too, and hinge and epsilon-insensitive
+  losses by interior points, by the usual steps without a plan
 - the squared loss with L2, one matrix, with L1 or elastic net, coordinate descent on it; the rows
   may be many, for X is read twice or three times only
 
@@ -21,15 +22,17 @@ from .._base.validation import Matrix, Vector
 from .._kernels.newton import small as kernel
 from .._kernels.newton import squares
 from ..certify import scales
-from ..certify.certificate import certify_at_slopes, certify_given
-from ..certify.points import Certificate, Point, Report
+from ..certify.certificate import certify, certify_at_slopes, certify_given
+from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
 from ..data import views
 from ..losses.base import SOFTMAX
 from ..losses.per_output import Columns
 from ..methods.base import Budget, Target
+from ..methods.interior.interior import InteriorRun
 from ..methods.linalg.factor import Factor
 from ..methods.newton import softmax
+from ..methods.plan.case import Case
 from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
@@ -46,7 +49,7 @@ WEAK = 1e-7
 TIGHT = 1e-10
 #: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
 #: passes that a user must leave for that.
-STEPS, SWEEPS, PASSES = 40, 500, 100
+STEPS, SWEEPS, PASSES, INTERIOR_PASSES = 40, 500, 100, 1000
 #: Coordinates that move by this part of tol leave a gap of less than tol; smaller parts if not.
 SETTLED = 0.03, 1e-3
 
@@ -69,8 +72,11 @@ def is_small(problem: ERM) -> bool:
     if p.K > 1:
         squares = isinstance(loss, Columns) and loss.loss.name == "squared"
         return bool(squares and p.g.is_quadratic and p.dual_form)
+    if p.g.is_quadratic and loss.gamma > 0:
+        return bool(p.dual_form and loss.kernel in ("logistic", "interval"))
     if p.g.is_quadratic:
-        return bool(p.dual_form and loss.gamma > 0 and loss.kernel in ("logistic", "interval"))
+        case = Case(p, Start())
+        return p.dual_form and case.kinked and case.tiny
     return bool(loss.name == "squared" and p.g.a.any() and p.box is None)
 
 
@@ -81,7 +87,7 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
     if watched or o.time_limit is not None or o.max_epochs < PASSES or not is_small(problem):
         return None
     X, quadratic = problem.samples.view(views.whole), problem.g.is_quadratic
-    way = _newton if quadratic else _lasso
+    way = _lasso if not quadratic else _newton if problem.loss.gamma > 0 else _interior
     if problem.K > 1:
         way = _softmax if problem.loss.kind == SOFTMAX else _ridge_of_columns
     with np.errstate(all="ignore"):
@@ -92,7 +98,8 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
     beats_zero = problem.strong_convexity * float(np.vdot(found.w, found.w)) >= 8 * found.gap
     reached = found.relative <= o.tol
     rounded = o.tol < TIGHT and not reached and scales.is_rounding(problem, found)
-    if not ((reached or rounded) and (beats_zero or not quadratic)):
+    enough = (reached or rounded) and passes <= o.max_epochs
+    if not (enough and (beats_zero or not quadratic)):
         return None
     code = "converged" if reached else "precision"
     status = Status.of(code, passes, found.relative, o.tol)
@@ -166,6 +173,14 @@ def _softmax(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str
     found = run.point()
     note = f"newton: {p.n_samples:,} samples for {p.d * p.K:,} numbers of W"
     return (found, passes, note) if isinstance(found, Certificate) else None
+
+
+def _interior(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+    """The usual steps for a loss with kinks, where the plan takes nothing else; one look."""
+    run = InteriorRun(problem, Target(tol))
+    passes = run.advance(Budget(INTERIOR_PASSES)).passes
+    found = certify(problem, run.point())
+    return found, passes, f"interior: {problem.n_samples:,} samples for {problem.d:,} features"
 
 
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
