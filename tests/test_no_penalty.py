@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from apcg import ERM, penalties, solve
 from apcg import linear_model as L
+from apcg.certify.points import Start
 
 REGRESSION = ("squared", "huber", "squared_epsilon_insensitive", "epsilon_insensitive", "pinball")
 MARGINS = ("logistic", "hinge", "smoothed_hinge", "squared_hinge")
@@ -190,3 +191,12 @@ def test_nets_at_zero():
         np.testing.assert_allclose(model.fit(X, y).coef_, w, rtol=1e-8)
     both = L.MultiTaskLasso(alpha=0).fit(X, np.column_stack([y, -y]))
     np.testing.assert_allclose(both.coef_, [w, -w], rtol=1e-8)
+
+
+def test_a_start_by_x_alone_where_no_w_belongs_to_it():
+    """Of K outputs: a feature without a penalty has no w of an x."""
+    rng = np.random.default_rng(0)
+    p = ERM(rng.standard_normal((9, 2)), rng.standard_normal((9, 3)), "huber",
+            penalties.L2([0.0, 1.0]))  # fmt: skip
+    x = p.into_domain(rng.standard_normal((9, 3)))
+    assert solve(p, x0=Start(x=x)).converged

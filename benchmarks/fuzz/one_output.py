@@ -132,9 +132,16 @@ class Case:
             intercept=self.intercept,
             **self.options,
         )
-        if self.alpha == 0 or made.reach:  # features without a penalty: the gap is that on a box
-            a, b = (0.0, 0.0) if self.alpha == 0 else self.g[:2]
-            self.g = a, b, made.interval.lower.reshape(-1), made.interval.upper.reshape(-1)
+        if self.alpha == 0:
+            self.g = 0.0, 0.0, *self.g[2:]
+        if self.groups is None:  # without a penalty and a bound: the gap is that on a box
+            a, b, lower, upper = np.broadcast_arrays(*self.g, np.empty(made.d))[:4]
+            bounds = made.interval.lower.reshape(-1), made.interval.upper.reshape(-1)
+            free = (a == 0) & (b == 0)
+            self.g = (
+                a, b, np.where(free & (lower == -np.inf), bounds[0], lower),
+                np.where(free & (upper == np.inf), bounds[1], upper),
+            )  # fmt: skip
         return made
 
     def values(self, w, x, b, alpha):

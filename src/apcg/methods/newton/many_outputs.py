@@ -135,7 +135,7 @@ class BlockNewton:
         p, w = problem, at.w
         if at.x is not None:
             check_dual_start(p, at.x)
-        if w is None and at.x is not None:
+        if w is None and at.x is not None and p.dual_form:
             w = p.omega(at.x)
         b = p.check_b(0.0 if at.b is None else at.b)
         if softmax.applies(p):
