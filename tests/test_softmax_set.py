@@ -26,8 +26,7 @@ from apcg.methods.sparse.softmax.losses_at import ClassLosses
 from apcg.methods.sparse.softmax.support_cg import EntryModel
 from apcg.methods.sparse.tuning import SetTuning
 
-#: sparse columns also where there are few rows
-ON_COLUMNS = ClassSet(SetTuning(few_rows=0))
+ON_COLUMNS = ClassSet(SetTuning(few_rows=0))  # sparse columns also where there are few rows
 
 
 def data(seed=0, n=60, d=12, K=4, sparse=False):
