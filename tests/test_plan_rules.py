@@ -258,3 +258,12 @@ def test_newtons_method_is_not_begun_where_its_steps_would_not_fit_either():
     X = sp.csr_array((X.data, X.indices, X.indptr), shape=(120, 99))
     r = solve(ERM(X, y, "smoothed_hinge", alpha=1e-4, intercept=True), random_state=0)
     assert r.converged, r.status
+
+
+def test_a_dual_that_would_not_arrive_is_left_where_newtons_steps_fit():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((421, 255)) * 10 ** rng.uniform(-1.5, 1.5, 255)
+    z = X @ rng.standard_normal(255)
+    y = np.where(z / z.std() + 5 * rng.standard_normal(421) > 0, 1.0, -1.0)
+    r = solve(ERM(X, y, "logistic", alpha=3e-4), random_state=0)
+    assert r.converged, r.status

@@ -179,3 +179,18 @@ def test_seeds_that_are_none_are_refused():
         solve(problem(), random_state=-1)
     with pytest.raises(TypeError, match="random_state"):
         solve(problem(), random_state="one")
+
+
+def test_squares_of_slopes_that_underflow_are_no_proof():
+    """g^2 is zero, and g^2/(2 ridge) is far above P."""
+    y = 1e-107 * np.random.default_rng(0).standard_normal(30)
+    X = 1e-64 * np.random.default_rng(1).standard_normal((30, 3))
+    p = ERM(X, y, "squared", "l2", 4.7e-172)
+    try:
+        r = solve(p, random_state=0)
+    except ValueError:
+        return
+    v = X.astype(np.longdouble).T @ r.x.astype(np.longdouble) / np.longdouble(p.alpha * 30)
+    x = r.x.astype(np.longdouble)
+    D = np.mean(x * y - x * x / 2) - np.longdouble(p.alpha) * np.sum(v * v) / 2
+    assert not r.converged or D >= r.primal * (1 - 2e-6)

@@ -152,7 +152,7 @@ def newton(str name, const double[::1] theta, const double[:, ::1] X, bint borde
                 g[d] = off
             gap = 0.0
             for j in range(d):
-                gap += 0.5 * g[j] * g[j] / ridge[j]
+                gap += 0.5 * g[j] * (g[j] / ridge[j])
             if gap <= tol * fabs(P):
                 if fabs(off) <= BALANCED * sum_of(p.rows.slope, n, True):
                     if polish <= 0:

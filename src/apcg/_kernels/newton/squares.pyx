@@ -124,7 +124,7 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
                 before, gap = gap, 0.0
                 for j in range(d):
                     g[j] -= shift * edge[j] + ridges[j] * w[j]
-                    gap += 0.5 * g[j] * g[j] / ridges[j]
+                    gap += 0.5 * g[j] * (g[j] / ridges[j])
                     P += 0.5 * ridges[j] * w[j] * w[j]
                 if border:
                     g[d] = 0.0

@@ -26,9 +26,9 @@ from .case import bends_evenly
 #: A method with factors that gets no further is at the end of what rounding leaves at this relative
 #: gap.
 ROUNDING = 1e-9
-#: Newton's method, or sets of groups, may take so many times what it is predicted to take, or what
-#: interior points are.
-ROUND = 2.0
+#: Newton's method may take so many times what it is predicted to take; sets of groups so many times
+#: what interior points are: a round of theirs may take as long again.
+ROUND, SETS = 2.0, 0.5
 #: So many times its predicted passes are kept for it, if the sweeps will not end in time.
 SPARE = 1.5
 
@@ -118,7 +118,8 @@ class BlockPlan(Run):
         kept = SPARE * interior.cost(self.problem) / self._sweep
         if self._factors and self._target.max_passes > kept:
             most = max(self._passes, self._target.max_passes - kept)
-            self._slow = min(self._passes + ROUND * self._cost / self._sweep, most)
+            share = SETS if self._other == "group_set" else ROUND
+            self._slow = min(self._passes + share * self._cost / self._sweep, most)
         if isinstance(run, DualRun):
             run.notes = self.notes
 

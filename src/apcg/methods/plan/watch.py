@@ -198,7 +198,8 @@ class Watch:
         else:
             steps = self._steps(gap)
             more = self._tuning.more_steps if self._few else 1.0
-            if left < self._step_passes * steps * more:
+            jumps = more > 1 and self.problem.loss.kinks.size > 0
+            if left < self._step_passes * steps * (self._tuning.margin if jumps else 1.0):
                 return False  # max_epochs would end it, too
             cost = self._step * steps
             if self._time_left() <= left * self._pass:
