@@ -33,6 +33,9 @@ from .watch import PlanTuning, interior_applies
 #: Nanoseconds of a run of interior points that is over at once.
 SMALL = 2e8
 
+#: From this part of lambda on that rounding makes up, sweeps over blocks leave too few digits of w.
+ROUNDED = 1e-7
+
 
 @dataclass(frozen=True)
 class Case:
@@ -148,8 +151,9 @@ class Case:
     @property
     def raw_columns(self) -> bool:
         """The same of y with columns, each of which is a problem of its own."""
-        hides = self.problem.loss.by_output and self._rounding_hides_lambda
-        return hides and self.fits(OneByOne(Orthogonal()))
+        p = self.problem
+        hides = p.n_samples < p.d and predicted.hidden(p) >= ROUNDED
+        return p.loss.by_output and hides and self.fits(OneByOne(Orthogonal()))
 
     @property
     def _rounding_hides_lambda(self) -> bool:
