@@ -150,7 +150,7 @@ class Case:
 
     @property
     def raw_columns(self) -> bool:
-        """The same of y with columns, each of which is a problem of its own."""
+        """Whether y has columns, each a problem of its own, and the rounding of X X' counts."""
         p = self.problem
         hides = p.n_samples < p.d and predicted.hidden(p) >= ROUNDED
         return p.loss.by_output and hides and self.fits(OneByOne(Orthogonal()))
