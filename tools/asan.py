@@ -17,14 +17,13 @@ import overlay
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g",
          "-fno-omit-frame-pointer")  # fmt: skip
 #: Tests that call the kernels with every storage and length, without processes of their own.
-TESTS = ["tests/test_losses.py", "tests/test_penalties.py", "tests/test_data.py",
-         "tests/test_memory_safety.py", "tests/test_dual_steps.py", "tests/test_iterates.py",
-         "tests/test_certificate_edges.py", "tests/test_fuzz.py", "tests/test_outputs_guard.py",
-         "tests/test_outputs_losses.py", "tests/test_working_set_kernels.py",
-         "tests/test_interior.py", "tests/test_interior_l1.py", "tests/test_strips.py",
-         "tests/test_swept.py", "tests/test_working_set_fresh.py", "tests/test_support.py",
-         "tests/test_group_panels.py", "tests/test_group_model.py", "tests/test_small.py",
-         "tests/test_newton_ids.py", "tests/test_softmax_narrow.py"]  # fmt: skip
+TESTS = ["test_losses.py", "test_penalties.py", "test_data.py", "test_memory_safety.py",
+         "test_dual_steps.py", "test_iterates.py", "test_certificate_edges.py", "test_fuzz.py",
+         "test_outputs_guard.py", "test_outputs_losses.py", "test_working_set_kernels.py",
+         "test_interior.py", "test_interior_l1.py", "test_strips.py", "test_swept.py",
+         "test_working_set_fresh.py", "test_support.py", "test_group_panels.py",
+         "test_group_model.py", "test_small.py", "test_newton_ids.py",
+         "test_softmax_narrow.py"]  # fmt: skip
 
 
 def main() -> int:
@@ -45,7 +44,7 @@ def main() -> int:
         for kernel in overlay.KERNELS:
             overlay.build(package, kernel, FLAGS)
         # those that start a process of their own would start it with the sanitizers too
-        words = sys.argv[1:] or TESTS
+        words = sys.argv[1:] or [overlay.tests(name) for name in TESTS]
         done = overlay.pytest(folder, *words, "-k", "not command", env=env)
     print(done.stdout[-3000:])
     print(done.stderr[-6000:], file=sys.stderr)

@@ -3,7 +3,8 @@
     python tools/house.py            # facts of the source
     python tools/house.py --calls    # also which modules four small solves go through
 
-tests/test_layout.py holds the facts that are settled; this prints all of them, with their aims.
+tests/project/test_layout.py holds the facts that are settled; this prints all of them, with their
+aims.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def failing(mutants: list[Mutant]) -> list[str]:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             overlay.copy(folder)
-            code, said = overlay.forked(folder, f"tests/{file}", *chosen, seconds=900)
+            code, said = overlay.forked(folder, overlay.tests(file), *chosen, seconds=900)
         if code != 0:
             found.append(f"{file}: exit code {code}: {said[-600:]}")
     return found
@@ -64,7 +64,7 @@ def tried(mutant: Mutant) -> str:
         elif mutant.file.endswith((".pxd", ".h")):
             overlay.build(package, "losses/scalar")  # the tests of these reach them through it
         words = ["-k", mutant.only] if mutant.only else []
-        code, said = overlay.forked(folder, "-x", f"tests/{mutant.tests}", *words)
+        code, said = overlay.forked(folder, "-x", overlay.tests(mutant.tests), *words)
     if code == 0:
         return "survived"
     # 1: tests failed; a crash or a hang (a signal) is noticed as well

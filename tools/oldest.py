@@ -1,7 +1,7 @@
 """The tests with the oldest versions that pyproject.toml allows, in .venv-oldest.
 
 python3 tools/oldest.py                     # make test-oldest: all tests, ten minutes or more
-python3 tools/oldest.py tests/test_erm.py   # some of them
+python3 tools/oldest.py tests/problems/test_erm.py   # some of them
 
 What is installed is a wheel, so that it also tells whether a wheel has all it needs. The
 documentation is not built: its tools have no oldest version that matters to a user.

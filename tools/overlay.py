@@ -74,6 +74,12 @@ def pytest(
     )
 
 
+def tests(name: str) -> str:
+    """Where in tests/ the file of this name is."""
+    (path,) = (ROOT / "tests").rglob(name)
+    return str(path)
+
+
 #: What every test needs: a process that has it already is quick to copy.
 _HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sklearn.datasets",
           "sklearn.linear_model", "sklearn.model_selection", "pytest", "tqdm",
