@@ -18,11 +18,11 @@ import time
 
 import numpy as np
 
-from .._base.validation import Matrix, Vector
+from .._base.validation import Matrix
 from .._kernels.newton import small as kernel
 from .._kernels.newton import squares
 from ..certify import scales
-from ..certify.certificate import certify, certify_at_slopes, certify_given
+from ..certify.certificate import certify, certify_at_slopes, certify_given, stated
 from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
 from ..data import views
@@ -50,8 +50,6 @@ TIGHT = 1e-10
 #: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
 #: passes that a user must leave for that.
 STEPS, SWEEPS, PASSES, INTERIOR_PASSES = 40, 500, 100, 1000
-#: Coordinates that move by this part of tol leave a gap of less than tol; smaller parts if not.
-SETTLED = 0.03, 1e-3
 
 
 def is_small(problem: ERM) -> bool:
@@ -187,33 +185,16 @@ def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] 
     p, loss, g = problem, problem.loss, problem.interval
     n, d = X.shape
     soft, ridge = np.full(d, p.alpha) * g.a, np.full(d, p.alpha) * g.b
-    w, sweeps = np.zeros(d + p.intercept), 0
-    for settled in SETTLED:
-        more = squares.lasso(
-            X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, soft, ridge,
-            max(settled * tol, 1e-15), SWEEPS, w,
-        )  # fmt: skip
-        if not more:
-            return None
-        sweeps += more
-        b, own = float(w[d]) if p.intercept else 0.0, w[:d].copy()
-        found = certify_given(p, _with_dual(p, X, own, b), best_b=True)
-        if found.relative <= tol:
-            passes = math.ceil(2 + 0.25 * d + sweeps * d / n)
-            return found, passes, "working_set: the penalty makes weights zero, and few features"
-    return None
-
-
-def _with_dual(problem: ERM, X: Matrix, w: Vector, b: float) -> Point:
-    """w with x = s (y - z), in balance with an intercept, and scaled to be feasible."""
-    p, s = problem, problem.weights
-    z = X @ w + b
-    x = (s / p.loss.gamma) * (p.y - z)
-    if p.intercept:
-        x -= s * (x.sum() / (s.sum() if s.size > 1 else x.size * s[0]))
-    v = (x @ X) / (p.alpha * p.n)
-    slack = 1e-15
-    while (over := p.g.excess(v)) > 1 and slack < 1:
-        x /= over * (1 + slack)
-        v, slack = (x @ X) / (p.alpha * p.n), 100 * slack
-    return Point(w, x, b, z, v)
+    w, x = np.zeros(d + p.intercept), np.empty(n)
+    sweeps, primal, dual = squares.lasso(
+        X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, soft, ridge, tol, SWEEPS, w, x
+    )
+    if not sweeps:
+        return None
+    b, own = float(w[d]) if p.intercept else 0.0, w[:d].copy()
+    if dual > -math.inf and not (p.intercept and p.imbalance(x) > 1):
+        found = stated(own, x, b, np.empty(0), primal, dual)
+    else:
+        found = certify(p, Point(own, None, b))
+    passes = math.ceil(2 + 0.25 * d + sweeps * d / n)
+    return found, passes, "working_set: the penalty makes weights zero, and few features"

@@ -32,4 +32,5 @@ def lasso(
     tol: float,
     most: int,
     w: _Vector,
-) -> int: ...
+    x: _Vector,
+) -> tuple[int, float, float]: ...
