@@ -48,14 +48,33 @@ def test_l1_is_that_of_the_plan(seed, penalty, power, weighted, intercept, tol):
     check(problem(seed, loss="squared", penalty=penalty, **more), tol)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(("l2", "l1")), st.floats(-6, 0), st.booleans())
-def test_the_squared_loss_on_more_rows(seed, penalty, power, intercept):
-    """Over blocks of rows that do not divide n."""
-    more = {"penalty": penalty, "alpha": 10.0**power, "intercept": intercept, "weighted": True}
-    p = problem(seed, n=2_345, d=5, loss="squared", **more)
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(("l2", "l1")), st.floats(-6, 0), st.booleans(),
+    st.sampled_from(((2_345, True), (14_000, False))), st.sampled_from((1e-3, 1e-9)),
+)  # fmt: skip
+def test_the_squared_loss_on_more_rows(seed, penalty, power, intercept, shape, tol):
+    """Over blocks of rows that do not divide n; the larger without weights, by BLAS."""
+    n, weighted = shape
+    more = {"penalty": penalty, "alpha": 10.0**power, "intercept": intercept, "weighted": weighted}
+    p = problem(seed, n=n, d=5, loss="squared", **more)
     assert taken(p)
-    check(p, 1e-9)
+    check(p, tol)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_gap_from_sums_alone_is_no_less_than_that_of_the_rows(intercept):
+    """Columns of 1e4 and a target far from zero, whose rounding the sums do not see."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4_000, 8)) * 10.0 ** np.linspace(-2, 4, 8) + 3.0
+    p = ERM(X, 1e3 + rng.standard_normal(4_000), "squared", "l2", 1e-2, intercept=intercept)
+    r = solve(p, tol=1e-3)
+    assert taken(p, tol=1e-3)
+    wide = [np.asarray(a, dtype=np.longdouble) for a in (X, p.y, r.x, r.w)]
+    A, y, x, w = wide
+    g = A.T @ x / len(A) - p.alpha * w  # the gap at x is that of the slopes, and of x - (y - z)
+    gap = float(g @ g / (2 * p.alpha) + np.mean((x - (y - A @ w - r.intercept)) ** 2) / 2)
+    assert gap <= r.gap <= 1e-3 * r.primal
 
 
 @settings(max_examples=15, deadline=None)

@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-from .._base.validation import Matrix
+from .._base.validation import Matrix, Vector
 from .._kernels.newton import small as kernel
 from .._kernels.newton import squares
 from ..certify import scales
@@ -41,6 +41,9 @@ from .loop import Options
 #: same methods there, and a sample of the rows does not pay. The squared loss needs no sample, and
 #: numbers of X at most: 0.3 to 0.6 of the plan's time with 1.6e5 of them, 0.6 to 1.4 with 5e6.
 FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
+#: One weight for all rows and at least so many numbers of X: its Gram matrix is by BLAS, in 0.6 of
+#: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
+BLAS = 2**16
 #: Features at most of ridge regression with a y of columns, which BLAS does.
 OF_COLUMNS = 500
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `NewtonTuning.weak`).
@@ -113,7 +116,7 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     if loss.name == "squared":
         steps, primal, gap = squares.ridge(
             X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, ridge, tol, WEAK, polish, STEPS,
-            w, x,
+            *_moments(p, X), w, x,
         )  # fmt: skip
     else:
         steps, primal, gap = kernel.newton(
@@ -126,6 +129,27 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     found = certify_at_slopes(p, w[:d].copy(), b, x, primal, gap)
     passes = math.ceil(steps * (1.5 + 0.25 * d))
     return found, passes, f"newton: {n:,} samples for {d:,} features"
+
+
+def _moments(problem: ERM, X: Matrix) -> tuple[Matrix, Vector]:
+    """X' diag(s) X, its upper triangle, and X' diag(s) y; with a border for an intercept."""
+    p, d = problem, X.shape[1]
+    unit, size = 1 / (p.n * p.loss.gamma), d + p.intercept
+    H, c = np.empty((size, size)), np.empty(size)
+    if p.weights.size > 1 or X.size < BLAS:
+        squares.moments(X, p.intercept, p.y, p.weights, unit, H, c)
+        return H, c
+    H[:], c[:], step = 0.0, 0.0, BLAS // d
+    for first in range(0, len(X), step):  # what is read once is in the cache for the second product
+        part, y = X[first : first + step], p.y[first : first + step]
+        H[:d, :d] += part.T @ part
+        c[:d] += y @ part
+        if p.intercept:
+            H[:d, d] += np.ones(len(part)) @ part
+    if p.intercept:
+        H[d, d], c[d] = len(X), p.y.sum()
+    unit *= p.weights[0]
+    return unit * H, unit * c
 
 
 def _ridge_of_columns(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
@@ -182,13 +206,14 @@ def _interior(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, st
 
 
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
-    p, loss, g = problem, problem.loss, problem.interval
+    p, g = problem, problem.interval
     n, d = X.shape
     soft, ridge = np.full(d, p.alpha) * g.a, np.full(d, p.alpha) * g.b
     w, x = np.zeros(d + p.intercept), np.empty(n)
     sweeps, primal, dual = squares.lasso(
-        X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, soft, ridge, tol, SWEEPS, w, x
-    )
+        X, p.intercept, p.y, p.weights, 1 / p.n, p.loss.gamma, soft, ridge, tol, SWEEPS,
+        *_moments(p, X), w, x,
+    )  # fmt: skip
     if not sweeps:
         return None
     b, own = float(w[d]) if p.intercept else 0.0, w[:d].copy()

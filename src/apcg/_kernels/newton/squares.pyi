@@ -5,6 +5,15 @@ from numpy.typing import NDArray
 
 _Vector: TypeAlias = NDArray[np.float64]
 
+def moments(
+    X: _Vector,
+    border: bool,
+    y: _Vector,
+    weights: _Vector,
+    unit: float,
+    H: _Vector,
+    c: _Vector,
+) -> None: ...
 def ridge(
     X: _Vector,
     border: bool,
@@ -17,6 +26,8 @@ def ridge(
     least: float,
     polish: int,
     most: int,
+    gram: _Vector,
+    c: _Vector,
     w: _Vector,
     x: _Vector,
 ) -> tuple[int, float, float]: ...
@@ -31,6 +42,8 @@ def lasso(
     ridge: _Vector,
     tol: float,
     most: int,
+    gram: _Vector,
+    moment: _Vector,
     w: _Vector,
     x: _Vector,
 ) -> tuple[int, float, float]: ...

@@ -1,4 +1,4 @@
-"""Whole runs for the squared loss on dense rows of few features, in one call: two passes over X.
+"""Whole runs for the squared loss on dense rows of few features: a Gram matrix, then one more pass.
 
 X is (n, d) by rows; with a border the last entry of w is the intercept. Row i has the weight
 scale weights_i. What these cannot do they say, and whoever called takes another way. The sizes of
@@ -14,11 +14,12 @@ from .small cimport (
     sum_of,
 )
 
+cdef double EPS = 2.0**-52
+
 #: Rows that are read, and read again while they are in the cache.
 cdef enum:
     BLOCK = 256
 
-cdef double EPS = 2.0**-52
 
 
 cdef struct Squares:
@@ -37,8 +38,7 @@ cdef Squares squares_of(const double[:, ::1] X, bint border, const double[::1] y
                    -1 if weights.shape[0] > 1 else 0, unit)
 
 
-cdef void moments(const Squares *p, double *room, double *H, double *c) noexcept nogil:
-    """H = the upper triangle of X' diag(s) X and c = X' diag(s) y, in one pass over X."""
+cdef void moments_of(const Squares *p, double *room, double *H, double *c) noexcept nogil:
     cdef double[BLOCK] s
     cdef double[BLOCK] sy
     cdef Py_ssize_t i, j, rows
@@ -59,12 +59,25 @@ cdef void moments(const Squares *p, double *room, double *H, double *c) noexcept
         i += BLOCK
 
 
-cdef double residuals(const Squares *p, const double *w, double *x, double *pull) noexcept nogil:
-    """The loss at w, x = y - X w - b and pull = X' diag(s) x, in one pass over X."""
+def moments(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
+            double unit, double[:, ::1] H, double[::1] c):
+    """H = the upper triangle of X' diag(s) X and c = X' diag(s) y, s = unit weights, in one pass."""
+    cdef Squares p = squares_of(X, border, y, weights, unit)
+    cdef double[::1] room = np.empty(2 * max(APCG_GRAM_BLOCK, p.size + 8))
+    with nogil:
+        moments_of(&p, &room[0], &H[0, 0], &c[0])
+
+
+cdef double residuals(const Squares *p, const double *w, double *x, double *pull,
+                      bint all_of_it) noexcept nogil:
+    """The loss at w, x = y - X w - b and pull = X' diag(s) x, in one pass over X.
+
+    Unless `all_of_it`, only the border's entry of `pull` is written.
+    """
     cdef double[BLOCK] sx
     cdef Py_ssize_t i, j, rows
     cdef double total = 0.0, part, b = w[p.d] if p.size > p.d else 0.0
-    for j in range(p.size):
+    for j in range(0 if all_of_it else p.d, p.size):
         pull[j] = 0.0
     i = 0
     while i < p.n:
@@ -74,7 +87,8 @@ cdef double residuals(const Squares *p, const double *w, double *x, double *pull
             x[i + j] = p.y[i + j] - b - apcg_dot_double(p.X + (i + j) * p.d, w, p.d)
             sx[j] = p.weights[(i + j) & p.mask] * p.unit * x[i + j]
             part += sx[j] * x[i + j]
-        apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, pull)
+        if all_of_it:
+            apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, pull)
         if p.size > p.d:
             pull[p.d] += sum_of(sx, rows, False)
         total += part
@@ -82,35 +96,66 @@ cdef double residuals(const Squares *p, const double *w, double *x, double *pull
     return 0.5 * total
 
 
+cdef double slopes(const double *H, const double *c, const double *w, Py_ssize_t size,
+                   double square, double relative, double *g, double *off) noexcept nogil:
+    """g = c - H w by the upper triangle of H, and what rounding can make of it, `off`.
+
+    By Cauchy and Schwarz entry j of X' diag(s)(y - X w), however it is summed, is off by at most a
+    part `relative` of sqrt(H_jj) (sqrt(sum_i s_i y_i^2) + sum_k sqrt(H_kk)|w_k|). `square` is that
+    first sum. Returns <c, w>.
+    """
+    cdef Py_ssize_t j, k
+    cdef double size_of = sqrt(square), part, total = 0.0
+    for j in range(size):
+        g[j] = c[j]
+    for j in range(size):
+        size_of += sqrt(H[j * size + j]) * fabs(w[j])
+        total += c[j] * w[j]
+        part = H[j * size + j] * w[j]
+        for k in range(j + 1, size):
+            part += H[j * size + k] * w[k]
+            g[k] -= H[j * size + k] * w[j]
+        g[j] -= part
+    for j in range(size):
+        off[j] = relative * sqrt(H[j * size + j]) * size_of
+    return total
+
+
 def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
           double scale, double gamma, const double[::1] ridges, double tol, double least,
-          int polish, int most, double[::1] w, double[::1] x):
+          int polish, int most, const double[:, ::1] gram, const double[::1] c, double[::1] w,
+          double[::1] x):
     """One factor for the squared loss, and steps with it to a gap of tol P; b is the best for w.
 
         (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + (1/2) sum_j ridges_j w_j^2
 
-    A step is a pass over X, which also gives the gap at w; one more pass makes the matrix. `polish`
-    steps are added at the end; no more than `most` are made in all, and none that brings nothing. Returns
-    steps, P and P - D at x = s (y - X w - b)/gamma, which is written. Steps of 0 say that it
-    cannot: the factor has too few digits.
+    `gram` and `c` are those of `moments`, for a unit of scale/gamma. A step is a pass over X, which
+    also gives the gap at w. Where `gram` and `c` bound the gap, rounding and all, the pass is half
+    a one. `polish` steps are added at the end; no more than `most` are made in all, and none that
+    brings nothing. Returns steps, P and P - D at x = s (y - X w - b)/gamma, which is written. Steps
+    of 0 say that it cannot: the factor has too few digits.
     """
     cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
     cdef Py_ssize_t d = p.d, size = p.size, i, j
-    cdef double[::1] space = np.empty(4 * size + size * size + 2 * max(APCG_GRAM_BLOCK, size + 8))
+    cdef double[::1] space = np.empty(4 * size + size * size)
     cdef double *g = &space[0]
     cdef double *way = g + size
     cdef double *diagonal = way + size
-    cdef double *edge = diagonal + size
-    cdef double *H = edge + size
-    cdef double *room = H + size * size
-    cdef double P = 0.0, gap = 0.0, shift = 0.0, before
+    cdef double *off = diagonal + size
+    cdef double *H = off + size
+    cdef const double *edge = &gram[0, d] if border else NULL
+    cdef double P = 0.0, gap = 0.0, shift = 0.0, square = 0.0, before, slope
+    cdef double relative = EPS * (p.n + 2 * size + 16)  # twice what it may be
     cdef int step = 0
-    cdef bint done = False
+    cdef bint done = False, known
     with nogil:
-        moments(&p, room, H, g)
+        for i in range(p.n):
+            square += p.unit * weights[i & p.mask] * y[i] * y[i]
+        for j in range(size * size):
+            H[j] = (&gram[0, 0])[j]
         for j in range(size):
             w[j] = 0.0
-            edge[j] = H[j * size + d] if border else 0.0
+            g[j] = c[j]
             H[j * size + j] += ridges[j] if j < d else 0.0
         if factor_of(H, size, least, diagonal):
             gap = INFINITY
@@ -118,15 +163,22 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
                 solve_by(H, size, diagonal, g, way)
                 for j in range(size):
                     w[j] += way[j]
-                P = residuals(&p, &w[0], &x[0], g)
+                before, gap = gap, 0.0
+                P = 0.5 * (square - slopes(&gram[0, 0], &c[0], &w[0], size, square, relative, g, off))
+                for j in range(d):
+                    slope = fabs(g[j] - ridges[j] * w[j]) + off[j]
+                    gap += 0.5 * slope * (slope / ridges[j])
+                known = polish == 0 and gap <= 0.1 * tol * P
+                P = residuals(&p, &w[0], &x[0], g, not known)
                 if border:  # by a rounding: b is the best there is
-                    shift = g[d] / edge[d]
+                    shift = g[d] / edge[d * size]
                     w[d] += shift
                     P -= 0.5 * shift * g[d]
-                before, gap = gap, 0.0
+                gap = 0.0
                 for j in range(d):
-                    g[j] -= shift * edge[j] + ridges[j] * w[j]
-                    gap += 0.5 * g[j] * (g[j] / ridges[j])
+                    g[j] -= ridges[j] * w[j] + (shift * edge[j * size] if border else 0.0)
+                    slope = fabs(g[j]) + (off[j] if known else 0.0)
+                    gap += 0.5 * slope * (slope / ridges[j])
                     P += 0.5 * ridges[j] * w[j] * w[j]
                 if border:
                     g[d] = 0.0
@@ -142,12 +194,13 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
 
 def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
           double scale, double gamma, const double[::1] soft, const double[::1] ridge, double tol,
-          int most, double[::1] w, double[::1] x):
+          int most, double[:, ::1] gram, double[::1] moment, double[::1] w, double[::1] x):
     """Coordinate descent on the Gram matrix of a squared loss with L1, to a gap of tol P.
 
         P = (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + sum_j soft_j |w_j| + (ridge_j/2) w_j^2
 
-    One pass over X makes H = X'SX and c = X'Sy. With them the gap of any w takes d^2 numbers:
+    H = X'SX and c = X'Sy, `gram` and `moment`, are overwritten. With them the gap of any w takes
+    d^2 numbers:
 
         |r|^2 = y'Sy - 2 c'w + w'Hw,  <y, r> = y'Sy - c'w,  X'Sr = c - H w
 
@@ -159,20 +212,18 @@ def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double
     """
     cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
     cdef Py_ssize_t d = p.d, size = p.size, i, j, k
-    cdef double[::1] space = np.zeros(5 * size + size * size + 2 * max(APCG_GRAM_BLOCK, size + 8))
-    cdef double *c = &space[0]
-    cdef double *q = c + size
+    cdef double[::1] space = np.zeros(4 * size)
+    cdef double *c = &moment[0]
+    cdef double *q = &space[0]
     cdef double *edge = q + size
     cdef double *pull = edge + size
     cdef double *norm = pull + size
-    cdef double *H = norm + size
-    cdef double *room = H + size * size
+    cdef double *H = &gram[0, 0]
     cdef double moved, old, new, r, mean = 0.0, curvature, yy = 0.0, yr, rr, share = 0.3
     cdef double P = 0.0, D = -INFINITY, t = 0.0, shift = 0.0, least = 1e-15
     cdef int sweep = 0
     cdef bint able = True
     with nogil:
-        moments(&p, room, H, c)
         for j in range(d):
             norm[j] = sqrt(H[j * size + j])
             able = able and norm[j] > 0.0 and soft[j] + ridge[j] > 0.0
@@ -217,7 +268,7 @@ def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double
                 w[d] = mean
                 for j in range(d):
                     w[d] -= edge[j] / H[d * size + d] * w[j]
-            P = residuals(&p, &w[0], &x[0], pull)
+            P = residuals(&p, &w[0], &x[0], pull, True)
             if border:  # by a rounding: b is the best there is
                 shift = pull[d] / H[d * size + d]
                 w[d] += shift
