@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
@@ -15,6 +16,13 @@ from ..._kernels.newton import objective
 OWN = 600
 #: Pivots below this times the size are rounding, for a unit diagonal.
 _ROUNDING = np.finfo(float).eps
+
+
+class Solver(Protocol):
+    """H^-1 times a vector, or about that."""
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r"""
 
 
 class Factor:

@@ -21,12 +21,11 @@ import numpy as np
 
 from ..._base.memory import side_by_side
 from ..._base.validation import Vector
-from ..._kernels.data.matrix import add
 from ..._kernels.newton import ids as kernel
 from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
-from ..linalg.factor import Factor
+from ..linalg.factor import Factor, Solver
 from .hessian import Hessian, NewtonTuning
 from .id_rows import IdRows
 
@@ -197,36 +196,9 @@ class Elimination(Hessian):
         return self._expected * self.one <= self._own.stale * self.dear
 
     def _go(
-        self,
-        made: Diagonal | Eliminated,
-        r: Vector,
-        bend: Vector,
-        enough: float,
-        forcing: float,
-        budget: Budget,
+        self, made: Solver, r: Vector, bend: Vector, enough: float, forcing: float, budget: Budget
     ) -> tuple[Vector, Vector]:
         """H way = r by conjugate gradients."""
-        rows = self._rows
-        way, (q, dz) = np.zeros(rows.size), self._vectors
-        dz[:] = 0.0
-        r = r.copy()
-        p = s = made.solve(r)
-        rs = first = float(np.dot(r, s))
-        for k in range(self._own.most_steps):
-            Hp = rows.X.gram_times(bend, p, q) + self._ridge * p
-            self.cost += 1.0
-            self._expected = k + 1.0
-            curvature = float(np.dot(p, Hp))
-            if not curvature > 0 or not math.isfinite(curvature):
-                break
-            step = rs / curvature
-            way += step * p
-            add(dz, step, q)
-            r -= step * Hp
-            s = made.solve(r)
-            new = float(np.dot(r, s))
-            if new <= forcing**2 * first or rows.gap(r) <= enough or budget.expired:
-                break
-            p = s + (new / rs) * p
-            rs = new
-        return way, dz
+        found = self._iterate(made, r, bend, enough, budget, forcing, self._own.most_steps)
+        self._expected = float(self.iterations)
+        return found

@@ -20,7 +20,8 @@ from ...problems import costs
 from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
-from ..linalg.factor import Factor
+from ..linalg.conjugate_gradients import steps
+from ..linalg.factor import Factor, Solver
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class Hessian:
         self._exact = False
         self.sample: Objective | None = None
         self._held_out: tuple[Index, float] = np.empty(0, dtype=np.intp), 1.0
-        self.cost = 0.0
+        #: steps of conjugate gradients that the last solve took
+        self.cost, self.iterations = 0.0, 0
 
     @property
     def is_cheap(self) -> bool:
@@ -239,32 +241,41 @@ class Hessian:
         self, made: Factor, r: Vector, bend: Vector, enough: float, budget: Budget
     ) -> tuple[Vector, Vector]:
         """H way = r to `forcing`; more steps than a factor costs, and one is made next."""
-        rows, tuning = self._rows, self._tuning
+        limit = min(max(self._prices.steps, 1.0), self._tuning.most_steps)
+        return self._iterate(made, r, bend, enough, budget, self._tuning.forcing, limit)
+
+    def _iterate(
+        self,
+        made: Solver,
+        r: Vector,
+        bend: Vector,
+        enough: float,
+        budget: Budget,
+        forcing: float,
+        limit: float,
+    ) -> tuple[Vector, Vector]:
+        """H way = r to this part of the residual; after `limit` steps what was made is no good."""
+        rows, count = self._rows, 0
         way, (q, dz) = np.zeros(rows.size), self._vectors
         dz[:] = 0.0
-        r = r.copy()
-        p = s = made.solve(r)
-        rs = first = float(np.dot(r, s))
-        limit = min(max(self._prices.steps, 1.0), tuning.most_steps)
-        for k in range(tuning.most_steps):
-            Hp = rows.X.gram_times(bend, p, q) + self._ridge * p
+
+        def times(p: Vector) -> Vector:
             self.cost += 1.0
-            curvature = float(np.dot(p, Hp))
-            if not curvature > 0 or not math.isfinite(curvature):
-                break
-            step = rs / curvature
+            return rows.X.gram_times(bend, p, q) + self._ridge * p
+
+        r = r.copy()
+        first = math.inf
+        for step, p, before, after in steps(times, made.solve, r):
+            count += 1
+            first = before if count == 1 else first
             way += step * p
             add(dz, step, q)
-            r -= step * Hp
-            s = made.solve(r)
-            new = float(np.dot(r, s))
-            if new <= tuning.forcing**2 * first or rows.gap(r) <= enough or budget.expired:
+            if after <= forcing**2 * first or rows.gap(r) <= enough or budget.expired:
                 break
-            if k + 1 >= limit:
+            if count >= limit:
                 self.distrust()
                 break
-            p = s + (new / rs) * p
-            rs = new
+        self.iterations = count
         return way, dz
 
     @cached_property

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..._base.validation import Matrix, Vector
 from ...certify.points import Point, Start
@@ -41,6 +41,8 @@ from ..base import (
     Work,
     check_dual_start,
 )
+from ..linalg.conjugate_gradients import steps
+from ..linalg.factor import Factor
 from . import softmax
 
 
@@ -79,6 +81,8 @@ class ManyOutputsNewtonTuning:
 TUNING = ManyOutputsNewtonTuning()
 #: A slope that can change P by less than this part of it is rounding.
 _ROUNDING = 1e-13
+#: The least curvature of an intercept, over the largest there is: H may be zero along one.
+_FLAT = 1e-13
 
 
 def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
@@ -181,10 +185,7 @@ class BlockNewtonRun(Run):
         p = self.problem
         x = p.signed(p.loss.duals(self._z, p.y, p.weights))
         gradient = -self._adjoint(x) / p.n + self._ridge * self._W
-        try:
-            moved = self._factors and self._step(gradient, self._solve(gradient, x))
-        except np.linalg.LinAlgError:  # not a number
-            moved = False
+        moved = self._factors and self._step(gradient, self._solve(gradient, x))
         if not moved:  # without a factor, or where H has no curvature along some intercept
             moved = self._step(gradient, self._solve_by_products(gradient, x))
         self.stuck = not moved
@@ -245,52 +246,48 @@ class BlockNewtonRun(Run):
         return s * active**2, np.sqrt(s / count) * active
 
     def _solve(self, gradient: Matrix, x: Matrix) -> Matrix:
-        """H^-1 gradient, with a little on the diagonal: H is flat along equal intercepts."""
+        """H^-1 gradient; a factor adds a little where H is flat, as along equal intercepts."""
         X, D, K = self._X, self._X.shape[1], self.problem.K
         u, v = self._bend(x)
         if v is None:
-            if one_step(self.problem):
-                factor = _factor(X.T @ (u[:, :1] * X), self._ridge[:, 0])
-                return np.asarray(cho_solve(factor, gradient))
-            parts = []
-            for k in range(K):
-                factor = _factor(X.T @ (u[:, k, None] * X), self._ridge[:, 0])
-                parts.append(cho_solve(factor, gradient[:, k]))
-            return np.column_stack(parts)
+            count = 1 if one_step(self.problem) else K
+            factors = [self._factor(X.T @ (u[:, k, None] * X)) for k in range(count)]
+            each = [factors[k % count].solve(gradient[:, k].copy()) for k in range(K)]
+            return np.column_stack(each)
         H = np.empty((K * D, K * D))
         for k in range(K):
             for m in range(k, K):
                 weight = -v[:, k] * v[:, m]
                 if m == k:  # not below zero by a rounding, which a large X would show
                     weight = np.maximum(weight + u[:, k], 0.0)
-                block = X.T @ (weight[:, None] * X)
-                H[k * D : (k + 1) * D, m * D : (m + 1) * D] = block
-                H[m * D : (m + 1) * D, k * D : (k + 1) * D] = block.T
-        factor = _factor(H, np.tile(self._ridge[:, 0], K))
-        return np.asarray(cho_solve(factor, gradient.T.reshape(-1)).reshape(K, D).T)
+                H[k * D : (k + 1) * D, m * D : (m + 1) * D] = X.T @ (weight[:, None] * X)
+        return self._factor(H).solve(gradient.T.reshape(-1)).reshape(K, D).T
+
+    def _factor(self, H: Matrix) -> Factor:
+        """Of H without its ridge, the upper triangle."""
+        own = H.diagonal() + np.resize(self._ridge[:, 0], len(H))
+        np.fill_diagonal(H, np.maximum(own, _FLAT * own.max()))
+        return Factor(H)
 
     def _solve_by_products(self, gradient: Matrix, x: Matrix) -> Matrix:
         """H^-1 gradient by conjugate gradients, to sqrt(|gradient|) of that of the start."""
         u, v = self._bend(x)
+
+        def times(way: Matrix) -> Matrix:
+            z = self._times(way)
+            bent = u * z if v is None else u * z - v * np.sum(v * z, axis=1, keepdims=True)
+            self._passes += 1
+            return np.asarray(self._adjoint(bent) + self._ridge * way)
+
         size = float(np.linalg.norm(gradient))
         self._first = self._first or size
         aim = size * min(self._tuning.rough, math.sqrt(size / self._first)) if size > 0 else 0.0
-        found, rest, way = np.zeros_like(gradient), gradient.copy(), gradient.copy()
-        square, self._passes = size**2, 2
-        for _ in range(self._tuning.iterations):
+        found, self._passes = np.zeros_like(gradient), 2
+        path = steps(times, np.copy, gradient.copy())
+        for step, way, _, square in islice(path, self._tuning.iterations):
+            found += step * way
             if math.sqrt(square) <= aim:
                 break
-            z = self._times(way)
-            bent = u * z if v is None else u * z - v * np.sum(v * z, axis=1, keepdims=True)
-            product = self._adjoint(bent) + self._ridge * way
-            self._passes += 1
-            curvature = float(np.vdot(way, product))
-            if not curvature > 0:
-                break
-            found += (square / curvature) * way
-            rest -= (square / curvature) * product
-            before, square = square, float(np.vdot(rest, rest))
-            way = rest + (square / before) * way
         return found if found.any() else gradient
 
     def point(self) -> Point:
@@ -303,17 +300,3 @@ class BlockNewtonRun(Run):
     def report(self) -> Report:
         """Whether no step leads anywhere any more."""
         return Report(stuck=self.stuck)
-
-
-def _factor(H: Matrix, ridge: Vector) -> tuple[Matrix, bool]:
-    at = np.arange(ridge.size)
-    H[at, at] += ridge
-    tiny = 1e-13 * float(H[at, at].max())
-    for power in range(12):
-        try:
-            shifted = H.copy()
-            shifted[at, at] += tiny * 10.0**power
-            return cho_factor(shifted, lower=True, overwrite_a=True)
-        except np.linalg.LinAlgError:
-            continue
-    raise np.linalg.LinAlgError("the Hessian has no factor")
