@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv-oldest"
 #: What the oldest matplotlib calls, without warnings of newer versions.
 HELD = ("pyparsing<3.3",)
-BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1")
+BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1.2")
 
 
 def oldest(requirements: list[str]) -> list[str]:

@@ -43,7 +43,7 @@ def copy(folder: Path, *, kernels: bool = True) -> Path:
     package = folder / "apcg"
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "src" / "apcg", package, ignore=ignore)
-    for name in KERNELS if kernels else ():
+    for name in [*KERNELS, "_shared"] if kernels else ():
         spec = find_spec("apcg._kernels." + name.replace("/", "."))
         assert spec is not None
         shutil.copy(str(spec.origin), (package / "_kernels" / name).parent)

@@ -18,7 +18,7 @@ from pathlib import Path
 VENV = Path(__file__).resolve().parents[1] / ".venv"
 PYTHON = VENV / "bin" / "python"
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
-BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1")
+BUILD = ("meson-python>=0.17", "meson>=1.4", "ninja", "cython>=3.1.2")
 #: What builds an extra's packages that come as source: without isolation, pip does not fetch it.
 ALSO = {"plot": (), "dev": ("setuptools>=70.1",)}  # of liblinear-official, to read its models
 #: What the extras of pyproject.toml bring.
@@ -97,7 +97,8 @@ def install(extra):
     tools = VENV / "bin"
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     env = {**os.environ, "CYTHON": str(tools / "cython"), "PATH": path}
-    here = [*pip, "--no-build-isolation", "--editable", f".[{extra}]"]
+    # Python compiles what is imported; pip would compile all of SciPy and pandas.
+    here = [*pip, "--no-compile", "--no-build-isolation", "--editable", f".[{extra}]"]
     if subprocess.run(here, check=False, env=env, cwd=VENV.parent).returncode:
         return (
             "pip failed, as it says above. It needs a package index that can be reached, and a C "
