@@ -12,11 +12,12 @@ from tqdm import tqdm
 
 from .._base import validation as check
 from ..certify.result import Solution
-from ..engines import NoWorkers
+from ..engines import Engine, InProcess, NoWorkers
 from ..engines.dask import DaskEngine
 from ..methods.distributed.driver import Driver, Limits, Look
 from ..methods.distributed.problem import Sharded, sharded
 from .chunks import shard, shards_of
+from .here import FEW, brought_here, solve_here
 
 
 class ERM:
@@ -61,8 +62,10 @@ def solve(
     problem : an `apcg.dask.ERM`.
     client : the Dask client; None is the current one.
     tol, max_epochs, time_limit : as in `apcg.solve`.
-    shards : into how many parts the rows are put; None is the number of workers. The same chunks,
-        shards and seed give the same bits, whatever worker holds what.
+    shards : into how many parts the rows are put. None is the number of workers; but data of at
+        most 4 million numbers (about 50 MB) is brought to this process and solved here, which takes
+        less time than rounds over the network. The same chunks, shards and seed give the same bits,
+        whatever worker holds what.
     shuffle : deal the rows of each chunk to all shards. Without it a shard has whole chunks, which
         is right if rows are in random order already; else it may take far more rounds.
     callback : called at each look with iteration, epoch, vectors, messages, seconds, primal, dual,
@@ -89,21 +92,22 @@ def solve(
 def engine_for(
     problem: ERM, client: Client | None, shards: int | None, shuffle: bool, random_state: Any,
     timeout: float,
-) -> Iterator[tuple[DaskEngine, int]]:  # fmt: skip
+) -> Iterator[tuple[Engine, int]]:  # fmt: skip
     """An engine with the rows of a problem, and a seed for what is done there."""
     client = default_client() if client is None else client
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
     count = len(workers) or 1
+    alone = shards is None
     shards = count if shards is None else check.integer(shards, "shards", low=1)
     seed = int(check.generator(random_state).integers(2**31))
     rows = shards_of(problem.X, problem.y, problem.sample_weight, shards, shuffle, seed, workers)
     with DaskEngine(client, rows, shard, timeout) as engine:
-        assert isinstance(engine, DaskEngine)
-        yield engine, seed
+        few = alone and engine.ask_sum("sizes")[3] <= FEW
+        yield brought_here(engine) if few else engine, seed
 
 
 def solved(
-    engine: DaskEngine, problem: Sharded, limits: Limits, seed: int, shuffle: bool,
+    engine: Engine, problem: Sharded, limits: Limits, seed: int, shuffle: bool,
     verbose: int = 0, dual_point: bool = False, w: Any = None,
 ) -> Solution:  # fmt: skip
     """One solve on an engine, with its warnings and its bar."""
@@ -117,6 +121,8 @@ def solved(
 
         if verbose:
             limits = Limits(limits.tol, limits.max_epochs, limits.time_limit, shown)
+        if isinstance(engine, InProcess):
+            return solve_here(engine, problem, limits, seed)
         driver = Driver(engine, problem, limits, seed, w)
         r = driver.solve()
     if not shuffle and driver.unmixed:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
+
+#: Times in a row that shards are lost before the cluster is given up.
+LOSSES = 20
 
 
 class Lost(Exception):
@@ -51,11 +55,25 @@ class Engine(ABC):
 
     def sum(self, task: str, *args: Any) -> Any:
         """The sum of the replies: numbers, arrays, or tuples of those."""
-        replies = self.each(task, *args)
-        total = replies[0]
-        for reply in replies[1:]:
-            total = _added(total, reply)
-        return total
+        return reduce(_added, self.each(task, *args))
+
+    def ask(self, task: str) -> list[Any]:
+        """The reply of every shard to what it knows from its rows alone.
+
+        Shards that are lost meanwhile are brought back, and asked again.
+        """
+        for _ in range(LOSSES):
+            try:
+                return self.each(task)
+            except Lost as loss:
+                lost = loss.shards
+            for shard in lost:
+                self.rebuild(shard)
+        raise NoWorkers(f"shards were lost {LOSSES} times in a row: the cluster is not stable.")
+
+    def ask_sum(self, task: str) -> Any:
+        """The sum of what all say to `ask`."""
+        return reduce(_added, self.ask(task))
 
     def tell(self, task: str, *args: Any) -> None:
         """Have every shard do something that needs no reply."""

@@ -81,12 +81,29 @@ def test_solve_is_that_of_one_machine(client):
     X, y = text()
     s = np.random.default_rng(1).random(len(y))
     problem = ERM(sparse_chunks(X, 150), y, "logistic", alpha=1e-4, sample_weight=s, intercept=True)
-    r = solve(problem, random_state=0, dual_point=True)
+    r = solve(problem, random_state=0, dual_point=True, shards=2)
     whole = certified(r, X, y, "logistic", 1e-4, sample_weight=s, intercept=True)
     assert abs(apcg.solve(whole, tol=1e-8).primal - r.primal) <= 1e-6 * r.primal
     assert nothing_left(client)
-    again = solve(problem, random_state=0)
+    again = solve(problem, random_state=0, shards=2)
     assert np.array_equal(again.w, r.w)
+
+
+def test_few_numbers_are_solved_here(client):
+    """As on one machine, to the bit; callbacks see what they see on a cluster."""
+    X, y = text()
+    s, seen = np.random.default_rng(1).random(len(y)), []
+    options = {"alpha": 1e-4, "sample_weight": s, "intercept": True}
+    problem = ERM(sparse_chunks(X, 150), y, "logistic", **options)
+    r = solve(problem, random_state=np.random.default_rng(0), callback=seen.append)
+    whole = certified(r, X, y, "logistic", 1e-4, sample_weight=s, intercept=True)
+    seed = int(np.random.default_rng(0).integers(2**31))
+    one = apcg.solve(whole, random_state=seed, callback=lambda look: None)
+    assert np.array_equal(r.w, one.w)
+    assert r.trace.messages[-1] == 1
+    assert [look.iteration for look in seen] == list(range(len(seen)))
+    assert seen[-1].gap <= 1e-6
+    assert nothing_left(client)
 
 
 def test_classifier(client):
@@ -94,9 +111,11 @@ def test_classifier(client):
     X = rng.standard_normal((400, 6)).astype(np.float32)
     words = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + rng.standard_normal((400, 3)), axis=1)]
     dX, dy = da.from_array(X, chunks=(100, 3)), da.from_array(words, chunks=100)
-    for loss, y, labels in (("logistic", words, dy), ("smoothed_hinge", words, dy),
-                            ("logistic", words == "a", dy == "a")):  # fmt: skip
-        ours = APCGClassifier(loss, alpha=1e-3, random_state=0).fit(dX, labels)
+    for loss, y, labels, shards in (
+        ("logistic", words, dy, 2), ("smoothed_hinge", words, dy, None),
+        ("smoothed_hinge", words, dy, 2), ("logistic", words == "a", dy == "a", 2),
+    ):  # fmt: skip
+        ours = APCGClassifier(loss, alpha=1e-3, random_state=0, shards=shards).fit(dX, labels)
         one = apcg.APCGClassifier(loss, alpha=1e-3, tol=1e-9).fit(X, y)
         assert ours.multi_class_ == one.multi_class_
         np.testing.assert_allclose(ours.coef_, one.coef_, atol=1e-2)
@@ -118,7 +137,7 @@ def test_regressor_on_a_dataframe(client):
     frame = pd.DataFrame(rng.standard_normal((300, 5)), columns=list("abcde"))
     frame["y"] = frame["a"] - 2 * frame["c"] + 0.1 * rng.standard_normal(300) + 4
     lazy = dd.from_pandas(frame, npartitions=3)
-    ours = APCGRegressor(alpha=1e-3, penalty="l1").fit(lazy[list("abcde")], lazy["y"])
+    ours = APCGRegressor(alpha=1e-3, penalty="l1", shards=2).fit(lazy[list("abcde")], lazy["y"])
     one = apcg.APCGRegressor(alpha=1e-3, penalty="l1", tol=1e-9).fit(
         frame[list("abcde")], frame["y"]
     )
@@ -172,7 +191,7 @@ def test_a_stop_in_the_middle_leaves_nothing(client):
     two(client)
     X, y = text()
     problem = ERM(sparse_chunks(X, 100), y, "logistic", alpha=1e-5)
-    r = solve(problem, callback=lambda look: look.iteration == 2)
+    r = solve(problem, callback=lambda look: look.iteration == 2, shards=2)
     assert r.status.code == "callback"
     assert r.gap > 0
     assert nothing_left(client)
@@ -183,7 +202,7 @@ def test_a_stop_in_the_middle_leaves_nothing(client):
             signal.pthread_kill(main, signal.SIGINT)
             time.sleep(0.1)
 
-    assert solve(problem, callback=interrupt).status.code == "interrupted"
+    assert solve(problem, callback=interrupt, shards=2).status.code == "interrupted"
     assert nothing_left(client)
 
 
@@ -204,7 +223,7 @@ def test_without_workers_it_ends_with_the_best_so_far():
                 own.sync(cluster._correct_state)
 
         with pytest.raises(NoWorkers, match="Start workers") as caught:
-            solve(problem, client=own, callback=close, timeout=1.0)
+            solve(problem, client=own, callback=close, timeout=1.0, shards=1)
     assert caught.value.best.primal < np.log(2)
 
 
@@ -243,7 +262,7 @@ def test_warnings(client):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # the data is in memory here
         with pytest.warns(UserWarning, match="smoothed_hinge"):
-            r = solve(problem, tol=1e-2)
+            r = solve(problem, tol=1e-2, shards=2)
     assert r.converged
 
 

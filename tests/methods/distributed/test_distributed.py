@@ -13,6 +13,7 @@ from apcg.engines import NoWorkers
 from apcg.methods.distributed import driver as loop
 from apcg.methods.distributed.driver import Driver, Limits
 from apcg.methods.distributed.problem import sharded
+from apcg.methods.distributed.search import LineSearch
 
 
 def samples(kind="dense", n=240, d=12, seed=0):
@@ -133,6 +134,40 @@ def test_lost_shards_of_other_methods(loss):
     r, _, _ = solved(X, y, 3, loss, "l2", on=made, limits=Limits(1e-6, callback=lose))
     assert r.converged
     assert lost
+
+
+def test_shards_that_are_lost_before_they_are_told_anything():
+    X, real = samples()
+    made, y = engine(X, real, 3), real
+    made.lose(0)
+    made.lose(2)
+    r, _, _ = solved(X, y, 3, "squared", on=made)
+    assert r.converged
+    made.rebuild = lambda shard: None
+    made.lose(1)
+    with pytest.raises(NoWorkers, match="not stable"):
+        sharded(made, "squared")
+
+
+class Bent(LineSearch):
+    """P along one direction: it falls steeply up to t = 1e-4, and is a parabola from there on."""
+
+    def __init__(self):
+        self.W, self.asked = np.zeros((1, 1)), 0
+        self.value, self.slope, self.bend = self.at(np.zeros(1))
+
+    def at(self, c):
+        self.asked, (t,), short = self.asked + 1, c, max(1 - c[0] / 1e-4, 0.0)
+        value = 0.5 * t * t + 0.5e-4 * short * short
+        return value, np.array([t - short]), np.array([[1.0 + 1e4 * (short > 0 and t > 0)]])
+
+
+def test_a_step_that_is_far_too_long_is_shortened_in_a_few_messages():
+    """A secant whose one end stays creeps: after 40 trials it is still 100 times too far."""
+    search = Bent()
+    t = search.find()
+    assert abs(search.at(t)[1][0]) <= 0.1
+    assert search.asked <= 25
 
 
 def test_an_engine_that_never_comes_back_gives_the_best_so_far():

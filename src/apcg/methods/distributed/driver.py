@@ -18,7 +18,7 @@ import numpy as np
 from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Report
 from ...certify.result import Solution, Status, Trace, answer
-from ...engines import Engine, Lost, NoWorkers
+from ...engines import LOSSES, Engine, Lost, NoWorkers
 from .directions import Directions
 from .lines import LineSteps
 from .newton import NewtonSteps
@@ -33,8 +33,8 @@ _SIDE, _FEW = 5000, 1e6
 _GRAMS = 400.0
 #: A gap of less than this part of |P| + |D| is rounding.
 _ROUNDING = 16 * 2.0**-52
-#: Looks without a better gap after which it is stuck, and shards lost in a row before it gives up.
-_PATIENCE, _LOSSES = 120, 20
+#: Looks without a better gap after which it is stuck.
+_PATIENCE = 120
 
 COLUMNS = ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method", "vectors",
            "messages")  # fmt: skip
@@ -156,7 +156,7 @@ class Driver:
 
     def _safely(self, action: Callable[[], Any], again: bool = False) -> Any:
         """Do it. If shards are lost, bring them back to w, and look there instead."""
-        for _ in range(_LOSSES):
+        for _ in range(LOSSES):
             try:
                 return action()
             except Lost as loss:
@@ -167,7 +167,7 @@ class Driver:
                 continue
             if not again:
                 return None
-        raise NoWorkers(f"shards were lost {_LOSSES} times in a row: the cluster is not stable.")
+        raise NoWorkers(f"shards were lost {LOSSES} times in a row: the cluster is not stable.")
 
     def _back(self, lost: tuple[int, ...]) -> None:
         self._rebuilt += len(lost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,8 @@ class Sharded:
     unit: float
     classes: Any = None
     positive: int | None = None
+    #: l1, bounds and all of the penalty, as they were asked for
+    asked: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def constant(self) -> float:
@@ -119,9 +121,9 @@ def sharded(
              of margins has `against`, the class whose rows are 1 while all others are -1. None:
              labels are as they are, -1 and 1, or 0 to K - 1, or numbers.
     """
-    shapes = engine.each("shape")
+    shapes = engine.ask("shape")
     d = shapes[0][0]
-    rows, n, weight, nnz, squares, madds = engine.sum("sizes")
+    rows, n, weight, nnz, squares, madds = engine.ask_sum("sizes")
     if n == 0:
         raise ValueError("sample_weight is zero everywhere: at least one must be positive.")
     if not math.isfinite(squares):
@@ -135,12 +137,13 @@ def sharded(
         raise TypeError(f"intercept must be True or False, got {intercept!r}.")
     unit = n / weight
     return Sharded(found, g, number, bool(intercept), K, rows, n, d, nnz, madds, shapes[0][1],
-                   squares * unit / n, unit, classes, against)  # fmt: skip
+                   squares * unit / n, unit, classes, against,
+                   {"penalty": penalty, "l1_ratio": l1_ratio, "positive": positive})  # fmt: skip
 
 
 def labels_of(engine: Engine) -> np.ndarray:
     """All labels that there are, sorted."""
-    each = [found for found in engine.each("distinct") if len(found)]
+    each = [found for found in engine.ask("distinct") if len(found)]
     return np.unique(np.concatenate(each))
 
 

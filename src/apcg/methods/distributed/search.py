@@ -100,11 +100,12 @@ class LineSearch:
     def _along(self, flat: float) -> float:
         """How far along one direction, between what is too near and what is too far.
 
-        By Newton's steps where they stay between, else by secants.
+        By Newton's steps where they stay between, else by secants. An end that stays where it is
+        counts half (Illinois): a secant alone may creep towards it.
         """
         t, (slope,), bend = 0.0, self.slope, float(self.bend[0, 0])
         first, low, high = -slope, (t, slope), (np.inf, np.inf)
-        best = self.value, t
+        best, side = (self.value, t), 0
         for _ in range(_TRIALS):
             to = t - slope / bend if bend > 0 else low[0] + 1.0
             if abs(slope * (to - t)) <= _ROUNDING * abs(best[0]):
@@ -119,7 +120,11 @@ class LineSearch:
             best = min(best, (self.value, t))
             if abs(slope) <= flat * first and best[1] == t:
                 break
-            low, high = (low, (t, slope)) if slope > 0 else ((t, slope), high)
+            if slope > 0:
+                low, high = (low[0], low[1] * (0.5 if side > 0 else 1.0)), (t, slope)
+            else:
+                low, high = (t, slope), (high[0], high[1] * (0.5 if side < 0 else 1.0))
+            side = 1 if slope > 0 else -1
         return best[1]
 
     def _damped(self, at: Vector) -> Vector | None:

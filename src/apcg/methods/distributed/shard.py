@@ -78,6 +78,10 @@ class Shard:
         kept = slice(None) if self.weights is None else self.weights > 0
         return np.unique(self.labels[kept])
 
+    def everything(self) -> tuple[Any, ...]:
+        """(rows, labels, weights, the places of the rows in the whole data)."""
+        return self.rows, self.labels, self.weights, self._places
+
     # ---- state ----------------------------------------------------------------------------------
 
     def begin(self, job: Job, w: Table) -> None:
@@ -85,7 +89,7 @@ class Shard:
         self.job, n = job, self.rows.shape[0]
         self.X = self.rows.bordered(job.constant) if job.constant else self.rows
         self.s = np.ones(1) if self.weights is None else job.unit * self.weights
-        self.y = self._codes(job)
+        self.y = self.codes(job)
         self.loss = self._smooth = job.loss
         self._bend: type[Numbers | Simplex] = Numbers if job.K == 1 else Simplex
         self.x = np.zeros(n if job.K == 1 else (n, job.K))
@@ -93,7 +97,7 @@ class Shard:
         self._best = self._last = self.x
         self.at(w)
 
-    def _codes(self, job: Job) -> Any:
+    def codes(self, job: Job) -> Any:
         """The labels as the loss reads them."""
         if job.positive is not None:
             return np.where(self.labels == job.classes[job.positive], 1.0, -1.0)
