@@ -46,7 +46,7 @@ FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
 BLAS = 2**16
 #: Features at most of ridge regression with a y of columns, which BLAS does.
 OF_COLUMNS = 500
-#: A pivot below this, for a unit diagonal, leaves w too few digits (that of `NewtonTuning.weak`).
+#: A pivot below this, for a unit diagonal, leaves w too few digits (that of `newton.WEAK`).
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
 TIGHT = 1e-10

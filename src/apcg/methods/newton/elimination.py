@@ -26,7 +26,7 @@ from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
 from ..linalg.factor import Factor, Solver
-from .hessian import Hessian, NewtonTuning
+from .hessian import Hessian
 from .id_rows import IdRows
 
 
@@ -137,7 +137,7 @@ class Elimination(Hessian):
     """H of P on all rows of an X with ids."""
 
     def __init__(self, rows: Objective, tuning: EliminationTuning) -> None:
-        super().__init__(rows, NewtonTuning())
+        super().__init__(rows)
         self._ids, self._own = cast(IdRows, rows.X), tuning
         X = self._ids
         #: ns of a product with H, and of an S with its factor

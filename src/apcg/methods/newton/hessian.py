@@ -9,7 +9,6 @@ and few steps, because the sample's H is nearly that of all rows. Where it is no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,75 +22,40 @@ from ..linalg import factor
 from ..linalg.conjugate_gradients import steps
 from ..linalg.factor import Factor, Solver
 
+# The constants of Newton's method. "Flat" are those whose change changed the time by less than the
+# noise, over 32 problems: a9a and covtype (100,000 rows), logistic and squared hinge, lambda from
+# 1e-3 to 1e-8, gaps of 1e-3 and 1e-6. Times are nanoseconds on one core, on the same data,
+# cal_housing and dense Gaussian rows.
 
-@dataclass(frozen=True)
-class NewtonTuning:
-    """The constants of Newton's method.
-
-    "Flat" are those whose change changed the time by less than the noise, over 32 problems: a9a and
-    covtype (100,000 rows), logistic and squared hinge, lambda from 1e-3 to 1e-8, gaps of 1e-3 and
-    1e-6. Times are nanoseconds on one core, on the same data, cal_housing and dense Gaussian rows.
-    """
-
-    #: the sample has so many rows for each feature: H of it is then within a factor of 2 or so
-    rows_per_feature: float = 10.0
-    #: at least this part of the rows (0.05 takes 1.1 times as long), and so many
-    share: float = 0.1
-    least_rows: int = 1000
-    #: at most this part: with more, a factor of all rows costs little more
-    most: float = 0.25
-    #: the sample is solved until a step promises less than this part of P, for 10 rows a feature,
-    #: and less for more rows: its optimum is not ours (0.1 takes 1.07 times as long)
-    rough: float = 0.02
-    #: steps on the sample: it may be separable, and its optimum far out. The second number is for a
-    #: sample whose factor costs more than `dear` passes over all rows: a step on these is then as
-    #: cheap (8,000 images of 400 pixels: 0.91 of the time; one-hot rows, 300 features: as long)
-    sample_steps: tuple[int, int] = (12, 2)
-    #: (sparse, dense)
-    dear: tuple[float, float] = (3.0, 1.4)
-    #: P is also watched on other rows, so many for each of the sample, and the steps end when it
-    #: rises there: with a tiny lambda the optimum of the sample is not for others (decision 8)
-    held_out: float = 0.5
-    #: conjugate gradients stop at this part of the first residual, in the preconditioner's norm
-    #: (0.01 takes 1.06 times as long; 0.03 to 0.3: flat)
-    forcing: float = 0.1
-    #: or when the residual, the gradient to come, has this part of the gap asked for (flat)
-    enough: float = 0.5
-    #: a search along the line ends at this part of the first slope: e^-1 is where a separable
-    #: problem is after a whole step, and that will do
-    flat: float = 0.5
-    #: a step that overshoots is tried again with another phi'', so many times in all
-    attempts: int = 3
-    #: but only in the first so many steps: with it in all, squared hinge on 400 clustered rows at
-    #: lambda = 1e-8 was not solved in 20,000 passes; without it in 212
-    early: int = 8
-    #: and after these a search along the line goes on to this part of the first slope
-    flatter: float = 0.1
-    #: the start is scaled if that promises more than this part of P
-    rescale: float = 0.05
-    #: squared loss: solved by one factor if that costs at most so many passes (from prototypes)
-    direct: float = 30.0
-    #: a factor of all rows is made anew if phi'' has changed by more than this part
-    stale: float = 0.1
-    #: the sample's factor is made anew at each step if it costs at most so many passes (flat)
-    cheap: float = 0.5
-    #: conjugate gradients end after so many steps whatever a factor costs: rounding has won
-    most_steps: int = 200
-    #: squared loss: a factor with a pivot below this, for a unit diagonal, leaves w too few digits
-    weak: float = 1e-7
-    #: steps in a row that bring nothing before it says that it is stuck
-    patience: int = 3
-    #: b is best when the slope in b is this part of the sum of its terms' sizes
-    balance: float = 1e-9
-    #: without a penalty there may be no curvature, where every phi'' is zero: so much over gamma,
-    #: at least, times a column's square
-    least_curvature: float = 1e-12
-    #: ns of a multiply-add of a Gram matrix of sparse rows (dense: `costs.dense_gram`)
-    gram: float = 0.85
-    #: ns for each number of X in a fused pass: sparse, dense
-    number: tuple[float, float] = (1.25, 0.6)
-    #: ns for each row in a pass
-    row: float = 4.0
+#: The sample has so many rows for each feature: H of it is then within a factor of 2 or so; ...
+ROWS_PER_FEATURE = 10.0
+#: ... at least this part of the rows (0.05 takes 1.1 times as long), and so many, ...
+SHARE, LEAST_ROWS = 0.1, 1000
+#: ... and at most this part: with more, a factor of all rows costs little more.
+MOST = 0.25
+#: P is also watched on other rows, so many for each of the sample, and steps on the sample end when
+#: it rises there: with a tiny lambda the optimum of the sample is not for others (decision 8).
+HELD_OUT = 0.5
+#: Conjugate gradients stop at this part of the first residual, in the preconditioner's norm (0.01
+#: takes 1.06 times as long; 0.03 to 0.3: flat).
+FORCING = 0.1
+#: Squared loss: solved by one factor if that costs at most so many passes (from prototypes).
+DIRECT = 30.0
+#: A factor of all rows is made anew if phi'' has changed by more than this part; with kinks at each
+#: step (dense, 900 x 150 to 3,000 x 200, squared hinge: 0.5 to 0.9 of the time; logistic: 1.0 to
+#: 1.16 times as long if it is too).
+STALE = 0.1
+#: Steps on the sample, and on one whose factor costs more than so many passes over all rows
+#: (sparse, dense): one on these is then as cheap (2,000 x 300: without 1.1 to 1.6 times the time).
+SAMPLE_STEPS, DEAR = (12, 2), (3.0, 1.4)
+#: Conjugate gradients end after so many steps whatever a factor costs: rounding has won.
+MOST_STEPS = 200
+#: Without a penalty there may be no curvature, where every phi'' is zero: so much over gamma, at
+#: least, times a column's square.
+LEAST_CURVATURE = 1e-12
+#: ns of a multiply-add of a Gram matrix of sparse rows (dense: `costs.dense_gram`), for each number
+#: of X in a fused pass (sparse, dense), and for each row.
+GRAM, NUMBER, ROW = 0.85, (1.25, 0.6), 4.0
 
 
 class Hessian:
@@ -101,11 +65,13 @@ class Hessian:
           those of a pass
     """
 
-    def __init__(self, rows: Objective, tuning: NewtonTuning) -> None:
-        self._rows, self._tuning = rows, tuning
-        self._prices = _Prices(rows, tuning)
+    def __init__(
+        self, rows: Objective, least_curvature: float = LEAST_CURVATURE, direct: float = DIRECT
+    ) -> None:
+        self._rows, self._direct = rows, direct
+        self._prices = _Prices(rows)
         # H of a free intercept may be zero; P itself has no such term
-        self._ridge = rows.least_curvature(tuning.least_curvature / (rows.loss.gamma or 1.0))
+        self._ridge = rows.least_curvature(least_curvature / (rows.loss.gamma or 1.0))
         self._constant = rows.loss.eta == rows.loss.gamma
         self._sample: tuple[Index, Vector] | None = None
         self._factor: Factor | None = None
@@ -119,7 +85,7 @@ class Hessian:
     @property
     def is_cheap(self) -> bool:
         """Whether H never changes and a factor of it is all that is needed."""
-        cheap = self._prices.exact <= self._tuning.direct * self._prices.one
+        cheap = self._prices.exact <= self._direct * self._prices.one
         return self._constant and (cheap or self.is_whole)
 
     @property
@@ -135,15 +101,11 @@ class Hessian:
 
     def _sample_size(self) -> tuple[float, int]:
         """How many rows a sample has, and of how many it is drawn."""
-        rows, tuning = self._rows, self._tuning
+        rows = self._rows
         n = rows.n if rows.weights.size == 1 else int(np.count_nonzero(rows.weights))
         if not rows.X.in_memory:  # nor would a sample be
             return float(n), n
-        size = max(
-            min(tuning.rows_per_feature * rows.size, tuning.most * n),
-            tuning.share * n,
-            tuning.least_rows,
-        )
+        size = max(min(ROWS_PER_FEATURE * rows.size, MOST * n), SHARE * n, LEAST_ROWS)
         return float(size), n
 
     def draw(self, rng: np.random.Generator) -> None:
@@ -152,7 +114,7 @@ class Hessian:
         A row is drawn by its leverage: few rows have a rare feature, and no sample without them
         knows how H bends there.
         """
-        rows, tuning = self._rows, self._tuning
+        rows = self._rows
         size, n = self._sample_size()
         if size > 0.5 * n:
             self._exact = True
@@ -169,7 +131,7 @@ class Hessian:
         draw = rng.random(rows.n)
         index = np.flatnonzero(draw < chance)
         self.sample = rows.sample(index, chance[index])
-        share = tuning.held_out * size / n
+        share = HELD_OUT * size / n
         others = (draw >= chance) & (draw < chance + share) & (chance > 0)
         self._held_out = np.flatnonzero(others), share
         self._sample = index, 1 / chance[index]
@@ -181,11 +143,10 @@ class Hessian:
 
     @property
     def sample_steps(self) -> int:
-        """How many steps on the sample are worth their factors."""
+        """How many steps on the sample are worth their factors: it may be separable."""
         assert self.sample is not None
-        most = self._tuning.dear[not self._rows.X.sparse]
-        dear = self._prices.factor(self.sample) > most * self._prices.one
-        return self._tuning.sample_steps[dear]
+        most = DEAR[not self._rows.X.sparse]
+        return SAMPLE_STEPS[self._prices.factor(self.sample) > most * self._prices.one]
 
     def factor_of(self, rows: Objective, bend: Vector) -> Factor:
         """The factor of H on these rows, for this phi''; it is then the one at hand."""
@@ -228,21 +189,20 @@ class Hessian:
 
     def _serves(self, bend: Vector) -> bool:
         """Whether the factor at hand need not be made anew for this phi''."""
-        tuning, prices = self._tuning, self._prices
         if not self._exact:
-            assert self.sample is not None
-            return bool(prices.factor(self.sample) > tuning.cheap * prices.one)
-        if self._factored is None or (prices.steps <= 2 and not self._constant):
+            return True
+        even = self._constant or (self._prices.steps > 2 and not self._rows.loss.kinks.size)
+        if self._factored is None or not even:
             return False
         change = float(np.abs(bend - self._factored).sum())
-        return bool(change <= tuning.stale * float(self._factored.sum()))
+        return bool(change <= STALE * float(self._factored.sum()))
 
     def _conjugate_gradients(
         self, made: Factor, r: Vector, bend: Vector, enough: float, budget: Budget
     ) -> tuple[Vector, Vector]:
         """H way = r to `forcing`; more steps than a factor costs, and one is made next."""
-        limit = min(max(self._prices.steps, 1.0), self._tuning.most_steps)
-        return self._iterate(made, r, bend, enough, budget, self._tuning.forcing, limit)
+        limit = min(max(self._prices.steps, 1.0), MOST_STEPS)
+        return self._iterate(made, r, bend, enough, budget, FORCING, limit)
 
     def _iterate(
         self,
@@ -287,10 +247,10 @@ class Hessian:
 class _Prices:
     """What a pass and a factor of all rows cost, in ns."""
 
-    def __init__(self, rows: Objective, tuning: NewtonTuning) -> None:
-        self._tuning, self._kind = tuning, int(not rows.X.sparse)
+    def __init__(self, rows: Objective) -> None:
+        self._kind = int(not rows.X.sparse)
         self._factor = costs.cholesky(rows.size)
-        self.one = tuning.number[self._kind] * rows.X.nnz + tuning.row * rows.n
+        self.one = NUMBER[self._kind] * rows.X.nnz + ROW * rows.n
         self.exact = self.factor(rows)
         #: steps of conjugate gradients that cost as much as a factor
         self.steps = self.exact / self.one
@@ -298,4 +258,4 @@ class _Prices:
     def factor(self, rows: Objective) -> float:
         """What a factor of these rows costs."""
         dense = costs.dense_gram(rows.n, rows.size)
-        return (dense if self._kind else self._tuning.gram * rows.X.gram_madds) + self._factor
+        return (dense if self._kind else GRAM * rows.X.gram_madds) + self._factor

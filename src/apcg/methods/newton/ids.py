@@ -26,7 +26,6 @@ from ..base import (
     Work,
 )
 from .elimination import TUNING, Elimination, EliminationTuning
-from .hessian import NewtonTuning
 from .id_rows import IdRows, id_rows
 from .newton import NewtonRun
 
@@ -43,7 +42,7 @@ class NewtonIds:
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> IdsRun:
-        """Begin at the best point on the line from 0 through at.w (with at.b)."""
+        """Begin at at.w (with at.b), or at zero."""
         return IdsRun(problem, at, target, rng, self.tuning)
 
 
@@ -63,7 +62,7 @@ class IdsRun(Run):
         w = None if at.w is None else at.w[self._X.features[:d]]
         start = Start(w=w, b=at.b)
         hessian = Elimination(rows, tuning)
-        self._run = NewtonRun(problem, start, target, rng, NewtonTuning(), hessian, rows)
+        self._run = NewtonRun(problem, start, target, rng, hessian, rows)
         self._place = self._X.place[:d]
 
     def advance(self, budget: Budget) -> Work:

@@ -14,11 +14,9 @@ from scipy.linalg import solve_triangular
 from ..._base.validation import Matrix, Vector
 from ...problems.objective import Objective
 from ..base import Budget
-from .hessian import Hessian, NewtonTuning
+from .hessian import Hessian
 
 _EPS = float(np.finfo(float).eps)
-#: The least curvature of a free intercept, over gamma, where every phi'' is zero.
-_LEAST = 1e-12
 
 
 class StackedFactor:
@@ -69,7 +67,7 @@ class Stacked(Hessian):
     is_cheap = False
 
     def __init__(self, rows: Objective, X: Matrix, squares: Vector) -> None:
-        super().__init__(rows, NewtonTuning(least_curvature=_LEAST))
+        super().__init__(rows)
         self._X, self._squares = X, squares
 
     def draw(self, rng: np.random.Generator) -> None:

@@ -20,7 +20,7 @@ from ..interior.many_outputs import InteriorK
 from ..newton.bounded import BoundedNewton
 from ..newton.ids import NewtonIds
 from ..newton.many_outputs import BlockNewton
-from ..newton.newton import Newton, NewtonTuning
+from ..newton.newton import Newton
 from ..paper import adaptive
 from ..paper.adaptive import AdaptiveMethod
 from ..paper.afg import AFGMethod
@@ -74,7 +74,7 @@ def _span(case: Case) -> Method:
     loss = case.problem.loss
     solver: Method = case.plan
     if case.newton and bends_evenly(loss):
-        solver = Newton(NewtonTuning(direct=math.inf))
+        solver = Newton(direct=math.inf)
     elif loss.gamma > 0 and case.fits(DualSweeps):
         solver = DualSweeps()
     passes = case.tuning.spent * case.problem.n_samples

@@ -45,7 +45,7 @@ from ..base import (
     unmet,
 )
 from ..interior.interior import Interior
-from ..newton.newton import NewtonRun, NewtonTuning
+from ..newton.newton import NewtonRun
 from ..newton.stacked import Stacked
 from .refine import Refinement, better
 
@@ -212,7 +212,7 @@ class OrthogonalRun(Run):
     def _by_newton(self, ways: OrthogonalCoordinates, hessian: Stacked, budget: Budget) -> Answer:
         """The answer to the small problem."""
         p, small = self.problem, ways.small
-        run = NewtonRun(small, Start(), self._target, self._rng, NewtonTuning(), hessian)
+        run = NewtonRun(small, Start(), self._target, self._rng, hessian)
         spent = run.advance(budget).passes
         while not (run.passes() or run.report.stuck or budget.expired) and spent < PATIENCE:
             spent += run.advance(budget).passes

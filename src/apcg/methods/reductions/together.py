@@ -101,7 +101,7 @@ def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
         return None
     method: Any = Auto().first(first, Start())[0]
     rows = Objective.of(first)
-    if method.name != "newton" or not (hessian := Hessian(rows, method.tuning)).is_whole:
+    if method.name != "newton" or not (hessian := Hessian(rows)).is_whole:
         return None
     made, starts = None, []
     for p in problems:
