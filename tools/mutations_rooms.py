@@ -6,7 +6,7 @@ from mutant import Mutant
 
 INTERIOR, BOUNDED, IDS = "test_interior_k.py", "test_bounded.py", "test_newton_ids.py"
 NONE, DISK = "test_no_penalty.py", "test_on_disk.py"
-RUN, ROWS, CONES = (f"methods/interior/{name}.py" for name in ("many_outputs", "rows_k", "cones"))
+RUN, ROWS, CONES = (f"methods/interior/{name}.py" for name in ("general", "rows_k", "cones"))
 SHARDS, PARTS, SMALL = "test_distributed.py", "test_in_parts.py", "test_small.py"
 SUMS, KERNEL = "methods/distributed/sums.py", "_kernels/newton/small.pyx"
 SYSTEMS, READER = "methods/interior/systems_k.py", "data/mapped/reader.py"
@@ -15,8 +15,8 @@ MUTANTS = [
     Mutant(RUN, "x is not scaled into the bounds of g*",
            "if not over > 1:\n                break", "break", INTERIOR,
            only="gap_closes and hinge and l1"),
-    Mutant(RUN, "tiny numbers in the place of zeros", "w[self._on] *= self._cones.moving",
-           "w[self._on] *= 1 + 0 * self._cones.moving", INTERIOR, only="zeros"),
+    Mutant(RUN, "tiny numbers in the place of zeros", "self._shaped(self._penalty.moving)",
+           "(1 + 0 * self._shaped(self._penalty.moving))", INTERIOR, only="zeros"),
     Mutant(RUN, "work is not counted", "self._cost += self._each", "self._cost += 0.0", INTERIOR,
            only="counts_as_passes"),
     Mutant(RUN, "steps to the boundary and beyond", "PART))", "1.5))", INTERIOR,

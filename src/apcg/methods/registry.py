@@ -11,9 +11,9 @@ from .base import Method, Need, OwnRun, Run, met, unmet
 from .dual.method import BlockAPCG, BlockSDCA, DualSweeps
 from .in_parts.method import InParts
 from .in_parts.sweeps import PartSweeps
+from .interior.general import InteriorK
 from .interior.interior import Interior
 from .interior.interior_l1 import InteriorL1
-from .interior.many_outputs import InteriorK
 from .literature.accelerated_sdca import AcceleratedDualAscent
 from .literature.sag import StochasticAverageGradient
 from .literature.svrg import ProxSVRG
@@ -124,9 +124,9 @@ for _method in (
     NewtonIds(),
     AdaptiveMethod(),
     DualSweeps(),
+    InteriorK(),
     Interior(),
     InteriorL1(),
-    InteriorK(),
     Smoothing(),
     Span(Auto()),
     Orthogonal(),

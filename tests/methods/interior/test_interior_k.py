@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from apcg import ERM, losses, penalties, solve
-from apcg.methods.interior import many_outputs
+from apcg.methods.interior import general
 from apcg.methods.interior.cones import Cones
-from apcg.methods.interior.many_outputs import InteriorK, InteriorKRun
+from apcg.methods.interior.general import InteriorK, InteriorKRun
 from apcg.methods.interior.systems_k import ByFeatures, ByRows
 
 LOSSES = {
@@ -55,7 +55,7 @@ def test_by_rows_and_by_features_agree(name, penalty, monkeypatch):
     p = problem(name, penalty, n=20, d=30, alpha=0.05)
     found = []
     for system in (ByRows, ByFeatures):
-        monkeypatch.setattr(many_outputs, "_by_rows", lambda p, rows=system is ByRows: rows)
+        monkeypatch.setattr(general, "_by_rows", lambda p, rows=system is ByRows: rows)
         r = solve(p, InteriorK(), tol=1e-6)
         assert r.converged
         found.append(r.primal)
@@ -65,16 +65,16 @@ def test_by_rows_and_by_features_agree(name, penalty, monkeypatch):
 @pytest.mark.parametrize("name", ["hinge of classes", "huber"])
 def test_both_systems_solve_the_same_equations(name):
     p = problem(name, "group", n=30, d=5)
-    run = InteriorKRun(p, many_outputs.Target(1e-6, 100))
+    run = InteriorKRun(p, general.Target(1e-6, 100))
     rng = np.random.default_rng(0)
     r, pull = rng.standard_normal((5, 3)), rng.standard_normal((30, 3))
     r_b = rng.standard_normal(3)
     r_b -= r_b.mean()
-    C = run._bend()
+    C = run._penalty.bend
     for system in (ByFeatures, ByRows):
         dW, db, dq = system(run._X, True, run._rows, C).solve(r, r_b, pull)
-        X, (c, u) = run._X[:, :-1], C
-        assert np.allclose(c * dW - u * np.sum(u * dW, axis=1, keepdims=True) + X.T @ dq, r)
+        X = run._X[:, :-1]
+        assert np.allclose(C.times(dW) + X.T @ dq, r)
         assert np.allclose(dq.sum(axis=0), r_b)
         assert np.allclose(dq, run._rows.bent(X @ dW + db + pull))
 
@@ -165,15 +165,15 @@ def test_its_work_counts_as_passes_and_a_budget_ends_it():
     p = problem("smoothed", "group", n=60, d=30)
     r = solve(p, InteriorK(), max_epochs=3)
     assert r.status.code == "max_epochs"
-    assert r.epochs < 3 + 2 * many_outputs.step_cost(p, by_rows=False) / many_outputs.pass_cost(p)
+    assert r.epochs < 3 + 2 * general.step_cost(p, by_rows=False) / general.pass_cost(p)
     whole = solve(p, InteriorK())
     assert whole.epochs >= 10
 
 
 def test_a_start_is_inside_all_bounds():
-    run = InteriorKRun(problem("hinge of classes", "l1"), many_outputs.Target(1e-6, 100))
+    run = InteriorKRun(problem("hinge of classes", "l1"), general.Target(1e-6, 100))
     assert run._rows.products > 0
-    assert run._cones.products > 0
+    assert run._penalty.products > 0
 
 
 def test_a_step_of_cones_keeps_tau_and_ends_at_the_boundary():
@@ -188,3 +188,72 @@ def test_a_step_of_cones_keeps_tau_and_ends_at_the_boundary():
     assert np.all(z[:, 0] == [1.0, 2.0, 0.5])
     assert np.all(np.linalg.norm(s[:, 1:], axis=1) < s[:, 0])
     assert np.all(np.linalg.norm(z[:, 1:], axis=1) < z[:, 0])
+
+
+# ---- one output ---------------------------------------------------------------------------------
+
+ONE = {
+    "hinge": losses.Hinge(),
+    "smoothed": losses.SmoothedHinge(0.05),
+    "squared hinge": losses.SquaredHinge(),
+    "logistic": losses.Logistic(),
+    "squared": losses.Squared(),
+    "huber": losses.Huber(0.1),
+    "tube": losses.EpsilonInsensitive(0.1),
+    "squared tube": losses.SquaredEpsilonInsensitive(0.1),
+    "quantile": losses.Pinball(0.9),
+}
+#: of 40 features; groups of 7, 7, 7, 7, 7 and 5
+ONE_PENALTIES = {
+    "l1": {"penalty": "l1"},
+    "l2": {"penalty": "l2"},
+    "net": {"penalty": "elasticnet", "l1_ratio": 0.5},
+    "w >= 0": {"penalty": "l2", "positive": True},
+    "w >= 0, l1": {"penalty": "l1", "positive": True},
+    "in a box": {"penalty": "l2", "positive": (-0.05, 0.1)},
+    "groups": {"penalty": penalties.GroupLasso([7, 7, 7, 7, 7, 5])},
+}
+
+
+def with_one_output(loss, penalty, n, alpha=1e-3):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 40)) + rng.standard_normal((n, 1))
+    z = X[:, :10].sum(axis=1) + rng.standard_normal(n)
+    y = np.sign(z) if ONE[loss].margin else z
+    s = rng.uniform(0.0, 2.0, n) * (rng.random(n) < 0.9)
+    made = ONE_PENALTIES[penalty]
+    return ERM(X, y, ONE[loss], alpha=alpha, intercept=True, sample_weight=s, **made)
+
+
+@pytest.mark.parametrize("n", [25, 150])
+@pytest.mark.parametrize("penalty", ONE_PENALTIES)
+@pytest.mark.parametrize("loss", ONE)
+def test_one_output_of_any_loss_and_penalty(loss, penalty, n):
+    """By rows and by features."""
+    try:
+        p = with_one_output(loss, penalty, n)
+    except ValueError:  # a loss that is not smooth, with such a penalty
+        return
+    r = solve(p, InteriorK(), tol=1e-7, random_state=0)
+    assert r.converged, r.status
+    assert np.all(p.g.clip(r.w) == r.w)
+
+
+def test_zeros_of_one_output_are_zeros():
+    for penalty in ("l1", "w >= 0", "groups"):
+        r = solve(with_one_output("smoothed", penalty, 150, alpha=0.1), InteriorK(), tol=1e-8)
+        assert 0 < np.count_nonzero(r.w) < 40, penalty
+
+
+@pytest.mark.parametrize(("loss", "penalty"), [("smoothed", "groups"), ("quantile", "w >= 0")])
+def test_what_does_not_arrive_is_left_for_it(loss, penalty):
+    """Data that can be fitted, columns of many scales and a tiny alpha."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((150, 140)) * 10 ** rng.uniform(-1.5, 1.5, 140)
+    z = X @ rng.standard_normal(140)
+    made = {"penalty": penalties.GroupLasso([7] * 20)} if penalty == "groups" else (
+        ONE_PENALTIES[penalty])  # fmt: skip
+    y = np.sign(z) if ONE[loss].margin else z
+    r = solve(ERM(X, y, ONE[loss], alpha=1e-6, **made), random_state=0)
+    assert r.converged, r.status
+    assert any("-> interior" in note for note in r.trace.notes), r.trace.notes

@@ -331,7 +331,7 @@ def test_estimators_say_which_methods_there_are():
     three = np.arange(30) % 3
     model = APCGClassifier("hinge", penalty="l1", method="sdca")
     for labels in (three, three > 0):
-        with pytest.raises(ValueError, match="take one of 'auto', 'interior_l1'"):
+        with pytest.raises(ValueError, match="take one of 'auto', 'interior', 'interior_l1'"):
             model.fit(X, labels)
 
 

@@ -271,7 +271,7 @@ def test_auto_goes_on_with_another_method_where_it_gets_no_further():
     run._run.stuck = True
     run.seen(certify(p, Point(w=np.zeros(p.d))))
     assert not run.report.stuck
-    assert run.report.at_work == "adaptive"
+    assert run.report.at_work == "interior"
     for _ in range(2000):
         run.advance(Budget(50))
         found = certify(p, run.point().bare())

@@ -35,6 +35,7 @@ from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...problems.erm import ERM
 from ..base import L1_EVERYWHERE, LOSS_IN_PIECES, ONE_OUTPUT, Needs, Target
+from .general import MADD, pass_cost
 from .kkt import KKTTuning, Saddle, size
 from .pieces import InteriorPoints, Pieces, step_length
 
@@ -58,8 +59,6 @@ class InteriorL1Tuning:
     fewer: float = 0.8
     #: and once the products are this part of the value: before that v tells little
     near: float = 0.1
-    #: a multiply-add of the matrix takes this part of one of a pass (by BLAS, as for the softmax)
-    product: float = 0.1
     #: if samples and features are both more than this, it begins with so many columns, to this gap,
     #: and takes in those that violate; all of them after so many times. (8,000 x 4,000 text, hinge:
     #: a step on all columns takes 0.8 s)
@@ -358,8 +357,8 @@ class InteriorL1Run(InteriorPoints):
             theta = theta + xi / room
         W, R = (1 / theta).sum(axis=0), self._set.B + 1 / soft
         system = Saddle(self._set.X, R, W, tuning.saddle, intercept=self._problem.intercept)
-        nnz = max(self._problem.samples.nnz, 1)
-        self._cost += 6.0 + tuning.product * system.madds / (2 * nnz)
+        share = self._set.ids.size / self._problem.d
+        self._cost += 6.0 * share + MADD * system.madds / pass_cost(self._problem)
         return system, (theta, soft)
 
     def _direction(

@@ -1,4 +1,4 @@
-"""Interior points for K outputs: the losses of the rows, in the form that a Newton step needs.
+"""Interior points, the general ones: the losses of the rows, in the form that a Newton step needs.
 
 q is the slope of the losses, one number for each prediction: -x, with the labels. A step changes it
 by dq = D (dz + pull), where D has K x K numbers for each row. Two kinds of rows have all losses:
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.validation import Matrix, Vector
-from ...losses.base import LOGISTIC, SOFTMAX
+from ...losses.base import SOFTMAX
 from ...problems.erm import ERM
 
 #: No probability is smaller, so that 1/theta is finite.
@@ -54,9 +54,8 @@ class ClassRows:
 
     coupled = True
 
-    def __init__(self, problem: ERM, rows: Any) -> None:
-        s, y, K = problem.weights, problem.y[rows], problem.K
-        self.s = np.ascontiguousarray(np.broadcast_to(s, problem.n_samples)[rows])[:, None]
+    def __init__(self, problem: ERM, s: Vector, rows: Any) -> None:
+        y, K, self.s = problem.y[rows], problem.K, s[rows, None]
         self._e = np.zeros((y.size, K))
         self._e[np.arange(y.size), y] = 1.0
         self._entropy, self._gamma = problem.loss.kind == SOFTMAX, problem.loss.gamma
@@ -174,11 +173,10 @@ class PieceRows:
 
     coupled = False
 
-    def __init__(self, problem: ERM, rows: Any) -> None:
-        loss, y = problem.loss.loss, problem.y[rows]
-        s = np.ascontiguousarray(np.broadcast_to(problem.weights, problem.n_samples)[rows])
-        self.s = s[:, None]
-        self._entropy = problem.loss.kind == LOGISTIC
+    def __init__(self, problem: ERM, s: Vector, rows: Any) -> None:
+        loss = problem.loss if problem.K == 1 else problem.loss.loss
+        y, self.s = problem.y[rows].reshape(rows.size, -1), s[rows, None]
+        self._entropy = loss.kernel == "logistic"
         theta: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 1.0) if self._entropy else loss.theta
         k, epsilon, self._gamma, low, high = theta
         self._g = np.stack([y if loss.margin else np.ones_like(y)])

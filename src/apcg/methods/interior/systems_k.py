@@ -1,14 +1,15 @@
-"""Interior points for K outputs: the linear system of a step, by features or by rows.
+"""Interior points, the general ones: the linear system of a step, by features or by rows.
 
     C dW + X'dq = r_W      1'dq = r_b      dq = D (X dW + 1 db + pull)
 
-C is diag(c_jk) - u_j u_j' for feature j. By features it is one matrix of (dK)^2 numbers. By rows
-dW is eliminated: a matrix of (nK)^2 numbers. A loss over classes makes K - 1 of K.
+C is diag(c_jk) - u_j u_j' for feature j, or diag(c) - U U' for one output with groups of features.
+By features it is one matrix of (dK)^2 numbers. By rows dW is eliminated: a matrix of (nK)^2
+numbers. A loss over classes makes K - 1 of K.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,19 @@ from ..linalg.factor import Factor
 REFINED = 3
 
 
-#: c and u of C, or c alone.
-Bend = tuple[Matrix, Matrix | None]
+class Bend(NamedTuple):
+    """C: c (d, K), and u (d, K) or, with one output, U with a column for each group; or neither."""
+
+    c: Matrix
+    u: Matrix | None = None
+    U: Matrix | None = None
+
+    def times(self, W: Matrix) -> Matrix:
+        """C W"""
+        made = self.c * W
+        if self.u is not None:
+            made -= self.u * np.sum(self.u * W, axis=1, keepdims=True)
+        return made if self.U is None else made - self.U @ (self.U.T @ W)
 
 
 class ByFeatures:
@@ -34,7 +46,7 @@ class ByFeatures:
     def __init__(self, X: Matrix, intercept: bool, rows: Any, C: Bend) -> None:
         self._X, self._C, self._rows, self._intercept = X, C, rows, intercept
         D = X.shape[1]
-        d, K = C[0].shape
+        d, K = C.c.shape
         self._free = K - 1 if rows.coupled else K
         own, self._sums = _differences(C) if rows.coupled else (_whole(C), np.zeros((d, K)))
         H = np.zeros((self._free * D,) * 2)
@@ -47,6 +59,8 @@ class ByFeatures:
                     root = np.sqrt(np.abs(weight))[:, None] * X
                     np.multiply(root.T @ root, 1.0 if k == m else -1.0, out=part)
                 part[at, at] += own[:, k, m]
+        if C.U is not None:
+            H[:d, :d] -= C.U @ C.U.T
         self._factor = Factor(H)
 
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
@@ -67,17 +81,13 @@ class ByFeatures:
 
     def _bent(self, way: Matrix) -> Matrix:
         """C times this, zero for the intercepts."""
-        c, u = self._C
-        own = way[: len(c)]
-        made = np.zeros_like(way)
-        made[: len(c)] = c * own
-        if u is not None:
-            made[: len(c)] -= u * np.sum(u * own, axis=1, keepdims=True)
+        d, made = len(self._C.c), np.zeros_like(way)
+        made[:d] = self._C.times(way[:d])
         return made
 
     def _solve(self, r: Matrix) -> Matrix:
         """H^-1 r, and what all classes get."""
-        (d, K), free = self._C[0].shape, self._free
+        (d, K), free = self._C.c.shape, self._free
         if free == K:
             return self._by_factor(r)
         total = self._sums.sum(axis=1)
@@ -100,7 +110,7 @@ class ByRows:
     """
 
     def __init__(self, X: Matrix, intercept: bool, rows: Any, C: Bend) -> None:
-        self._X, self._inverse = X[:, : C[0].shape[0]], _inverse(C)
+        self._X, self._inverse, self._blocks = X[:, : len(C.c)], _inverse(C), _of_blocks(C)
         self._intercept, self._coupled = intercept, rows.coupled
         n, K = rows.theta.shape
         self._free = free = K - 1 if rows.coupled else K
@@ -114,6 +124,9 @@ class ByRows:
                 part = N[k * n : (k + 1) * n, m * n : (m + 1) * n]
                 np.matmul(self._X * M[:, k, m], self._X.T, out=part)
                 part[at, at] += last + (rows.theta[:, k] if k == m else 0.0)
+        if self._blocks is not None:
+            far = self._X @ self._blocks
+            N += far @ far.T
         self._factor = Factor(N)
         if intercept:
             ones = np.ascontiguousarray(np.repeat(np.eye(free), n, axis=0).T)
@@ -138,12 +151,13 @@ class ByRows:
 
     def _less(self, r: Matrix) -> Matrix:
         """C^-1 r"""
-        return np.asarray(np.einsum("jkm,jm->jk", self._inverse, r))
+        less = np.asarray(np.einsum("jkm,jm->jk", self._inverse, r))
+        return less if self._blocks is None else less + self._blocks @ (self._blocks.T @ r)
 
 
 def _whole(C: Bend) -> Any:
     """C of each feature as a K x K matrix."""
-    c, u = C
+    c, u = C.c, C.u
     made = np.zeros((*c.shape, c.shape[1]))
     at = np.arange(c.shape[1])
     made[:, at, at] = c
@@ -152,7 +166,7 @@ def _whole(C: Bend) -> Any:
 
 def _differences(C: Bend) -> tuple[Any, Matrix]:
     """C in the differences from the last class, with the best for that one; and C 1."""
-    c, u = C
+    c, u = C.c, C.u
     if u is None:  # diag(c) - c c'/sum c, without a subtraction
         share = c / c.sum(axis=1, keepdims=True)
         made = -c[:, :, None] * share[:, None, :]
@@ -165,9 +179,17 @@ def _differences(C: Bend) -> tuple[Any, Matrix]:
     return whole - over, sums
 
 
+def _of_blocks(C: Bend) -> Any:
+    """What U adds to C^-1: this times its transpose."""
+    if C.U is None:
+        return None
+    less = C.U / C.c
+    return less / np.sqrt(1 - np.sum(C.U * less, axis=0))
+
+
 def _inverse(C: Bend) -> Any:
     """C^-1 of each feature."""
-    c, u = C
+    c, u = C.c, C.u
     made = np.zeros((*c.shape, c.shape[1]))
     at = np.arange(c.shape[1])
     made[:, at, at] = 1 / c

@@ -16,9 +16,9 @@ from ...problems.erm import ERM
 from ..base import DUAL_BLOCKS, unmet
 from ..dual.method import DualSweeps
 from ..dual.tuning import MANY, TuningK
-from ..interior import many_outputs as interior_k
+from ..interior import general as interior_k
+from ..interior.general import InteriorK
 from ..interior.interior_l1 import InteriorL1
-from ..interior.many_outputs import InteriorK
 from ..linalg import factor
 from ..newton import many_outputs as newton_k
 from ..newton.ids import NewtonIds

@@ -26,6 +26,7 @@ from ..base import (
 )
 from ..dual.method import begin
 from ..dual.tuning import MANY, PARTS, TuningK
+from ..interior import general as interior
 from ..newton import many_outputs as newton_k
 from ..paper import adaptive
 from ..paper.adaptive.tuning import AdaptiveTuning
@@ -33,7 +34,7 @@ from ..paper.afg import AFGMethod
 from .case import Case
 from .rules import choose
 from .run import PlanRun
-from .run_k import BlockPlan, Named, factors, rescue
+from .run_k import SLOWER, BlockPlan, Named, factors
 from .watch import PlanTuning, Watch
 
 #: What can be left out of the plan.
@@ -99,7 +100,7 @@ class Auto:
     ) -> Run:
         run = first.start(problem, at, target, rng)
         watched = first.name in ("dual", "newton", "interior") and problem.box is None
-        watched = watched or rescue(problem, first.name)
+        watched = watched or (first.name in SLOWER and interior.applies(problem))
         other = factors(problem) if first.name == "dual" else first.name
         if first.name == "newton" and not newton_k.applies(problem):
             watched = False

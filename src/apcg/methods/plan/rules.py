@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from ..base import Method, unmet
 from ..dual.method import BlockDual, DualSweeps
 from ..dual.tuning import PARTS
+from ..interior.general import InteriorK
 from ..interior.interior import Interior
 from ..interior.interior_l1 import InteriorL1
-from ..interior.many_outputs import InteriorK
 from ..newton.bounded import BoundedNewton
 from ..newton.ids import NewtonIds
 from ..newton.many_outputs import BlockNewton

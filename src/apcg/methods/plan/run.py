@@ -16,6 +16,7 @@ from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ..base import Budget, Method, Report, Run, Target, Work, unmet
 from ..dual.method import DualSweeps
+from ..interior import general
 from ..interior.interior import InteriorRun
 from ..interior.interior_l1 import LARGEST, InteriorL1
 from ..newton.newton import Newton
@@ -59,7 +60,11 @@ class PlanRun(Run):
         self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows, self._came_back = 0, False, False
         self._stuck = False  # nothing is left to try
+        self._rescued = False  # the general interior points are, or were, at work
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
+        #: passes after which the general interior points take over: theirs are kept for them
+        kept = general.kept(problem, target)
+        self._latest = target.max_passes - kept if kept < math.inf else math.inf
 
     @property
     def report(self) -> Report:
@@ -77,6 +82,8 @@ class PlanRun(Run):
         spent = 0
         while True:
             stretch = budget.passes - spent
+            if self._passes < self._latest < math.inf:
+                stretch = min(stretch, math.ceil(self._latest) - self._passes)
             sweeps = None
             if self._run.report.estimates:
                 stretch = min(stretch, max(2, self._passes // 4))
@@ -84,6 +91,8 @@ class PlanRun(Run):
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
             spent += work.passes
             self._passes += work.passes
+            if self._passes >= self._latest:
+                return Work(spent)
             estimate = self._run.report.estimate
             if estimate is None or spent >= budget.passes or budget.expired:
                 return Work(spent)
@@ -99,6 +108,9 @@ class PlanRun(Run):
         self._run.seen(certificate)
         said = self._run.report
         stuck = said.stuck
+        if self._passes >= self._latest and certificate.relative > self.target.tol:
+            self._rescue("it does not arrive within max_epochs")
+            return
         again = self._on_kept_rows and self._came_back
         if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
             self._on_kept_rows = False
@@ -117,14 +129,24 @@ class PlanRun(Run):
             reason = said.why or "it got stuck"
             why = reason if stuck else "samples that were left out matter after all"
             rounded = stuck and certificate.relative <= ROUNDED and not said.lacks_digits
-            general = None if rounded else self._fallback(stuck)
-            if general is None:
+            can = not self._rescued and self._last is None and general.applies(self.problem)
+            if stuck and not rounded and can:
+                self._rescue(why)
+                return
+            other = None if rounded else self._fallback(stuck)
+            if other is None:
                 self._stuck = True
                 return
-            run = general.start(self.problem, at, self.target, self._rng)
-            self._change(general.name, run, why)
+            run = other.start(self.problem, at, self.target, self._rng)
+            self._change(other.name, run, why)
         elif self._leaves(certificate.relative):
             self._replace(certificate)
+
+    def _rescue(self, why: str) -> None:
+        """The general interior points, which nearly always arrive, go on to the end."""
+        self._latest, self._rescued, self._watch = math.inf, True, None
+        self._on_kept_rows = False
+        self._change("interior", general.InteriorKRun(self.problem, self.target), why)
 
     def _fallback(self, stuck: bool) -> Method | None:
         """What goes on after the method at work: one that asks for less, and always gets on."""

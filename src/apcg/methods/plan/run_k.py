@@ -18,7 +18,7 @@ from ...losses.base import SIMPLEX, SOFTMAX
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from ..dual.driver import DualRun
-from ..interior import many_outputs as interior
+from ..interior import general as interior
 from ..newton import many_outputs as newton
 from ..paper.full import FullRun
 from .case import bends_evenly
@@ -29,8 +29,8 @@ ROUNDING = 1e-9
 #: Newton's method may take so many times what it is predicted to take; sets of groups so many times
 #: what interior points are: a round of theirs may take as long again.
 ROUND, SETS = 2.0, 0.5
-#: So many times its predicted passes are kept for it, if the sweeps will not end in time.
-SPARE = 1.5
+#: Methods that interior points take over from, where they do not arrive.
+SLOWER = ("group_set", "working_set", "afg")
 
 
 def factors(problem: ERM) -> str:
@@ -45,14 +45,12 @@ def factors(problem: ERM) -> str:
     return "interior" if interior.applies(problem) else ""
 
 
-def rescue(problem: ERM, name: str) -> bool:
-    """Whether interior points take over where this method is slow.
+def slow(problem: ERM, name: str) -> bool:
+    """Whether interior points take over early from this method.
 
-    Newton's method is where phi'' jumps, sets of groups of a softmax at small alphas.
+    Newton's method is slow where phi'' jumps, sets of groups of a softmax at small alphas.
     """
     loss = problem.loss
-    if not interior.applies(problem):  # it knows the loss
-        return False
     if name == "newton":
         columns = loss.by_output
         return loss.kind == SIMPLEX or (columns and not bends_evenly(loss))
@@ -101,9 +99,10 @@ class BlockPlan(Run):
         cost = newton.cost if other == "newton" else interior.cost
         self._cost, self._sweep = cost(problem), newton.sweep_cost(problem)
         self._passes, self._gaps = 0, [(0, math.inf)]
-        self._rescue = rescue(problem, other)
-        self._take(run, f"{{}}: {why}")
         self._failed = False
+        #: whether interior points can still take over; passes that are kept for them then
+        self._rescue, self._kept = interior.applies(problem), interior.kept(problem, target)
+        self._take(run, f"{{}}: {why}")
 
     def _take(self, run: Run, note: str) -> None:
         """Go on with another run; {} in the note stands for its name."""
@@ -113,13 +112,15 @@ class BlockPlan(Run):
         rest = "dual" if isinstance(run, DualRun) else "afg"
         self.at_work = self._other if self._factors else rest
         self.notes.append(note.format(self.at_work))
-        #: passes after which interior points take over, if they can; some are kept for them
+        self._rescue = self._rescue and self.at_work != "interior"
+        #: passes after which interior points take over
         self._slow = math.inf
-        kept = SPARE * interior.cost(self.problem) / self._sweep
-        if self._factors and self._target.max_passes > kept:
-            most = max(self._passes, self._target.max_passes - kept)
-            share = SETS if self._other == "group_set" else ROUND
-            self._slow = min(self._passes + share * self._cost / self._sweep, most)
+        if self._rescue and self._kept < math.inf:
+            self._slow = max(self._passes, self._target.max_passes - self._kept)
+            if self._factors and slow(self.problem, self._other):
+                share = SETS if self._other == "group_set" else ROUND
+                most = self._passes + share * self._cost / self._sweep
+                self._slow = min(self._slow, most)
         if isinstance(run, DualRun):
             run.notes = self.notes
 
@@ -135,15 +136,17 @@ class BlockPlan(Run):
         spent = 0
         while True:
             stretch = min(budget.passes - spent, max(4, self._passes // 4))
+            if self._passes < self._slow < math.inf:
+                stretch = min(stretch, math.ceil(self._slow) - self._passes)
             work = self._run.advance(replace(budget, passes=stretch))
             spent, self._passes = spent + work.passes, self._passes + work.passes
             said = self._run.report
-            if self._rescue and (self._passes > self._slow or (self._factors and said.stuck)):
-                self._rescue = False
+            if self._rescue and (self._passes >= self._slow or (self._factors and said.stuck)):
                 if self._left(self._run):
-                    name, self._other = self._other, "interior"
+                    name, self._other = self.at_work, "interior"
                     run = interior.InteriorKRun(self.problem, self._target)
                     self._take(run, f"{name} -> {{}}: it takes longer than predicted")
+                self._rescue = False
                 return Work(spent)
             if self._factors and said.stuck:
                 self._go_back(self._run)
@@ -184,8 +187,10 @@ class BlockPlan(Run):
         """Whether the dual, at the rate of the last half of the run, takes longer than `other`."""
         t = newton.TUNING
         early = self._passes * self._sweep < t.earliest * self._cost
-        kept = ROUND * self._cost + interior.cost(self.problem) if self._rescue else self._cost
-        room = self._target.max_passes - self._passes - SPARE * kept / self._sweep
+        kept = self._kept if self._kept < math.inf else 0.0
+        if self._other == "newton":
+            kept += ROUND * self._cost / self._sweep
+        room = self._target.max_passes - self._passes - kept
         if self._failed or (early and room > 0) or not 0 < gap < math.inf:
             return False
         self._gaps.append((self._passes, gap))

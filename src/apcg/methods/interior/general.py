@@ -1,9 +1,11 @@
-"""Interior points for K outputs, with any of their losses and any sum of norms and squares.
+"""Interior points for any number of outputs, any loss that is known and any sum of norms and
+squares.
 
     minimize sum_i s_i phi(W'a_i + b) + lambda n sum_B (a_B |W_B| + (beta/2) |W_B|^2)
 
-The blocks W_B are the entries of W (L1, elastic net) or its rows (groups); a may be zero (L2). The
-optimality conditions of the rows are in `rows_k`, those of the blocks in `cones`, and between them
+The blocks W_B are the entries of W (L1, elastic net), its rows, or groups of features; a may be
+zero (L2), and one output may have bounds. The optimality conditions of the rows are in `rows_k`,
+those of the blocks in `cones` and `blocks`, and between them
 
     lambda n beta W + X'q - omega = 0          sum_i q_i = 0 with intercepts
 
@@ -25,11 +27,9 @@ from ..._base.validation import Matrix
 from ...certify.certificate import SLACK, TRIALS, certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
-from ...losses.base import LOGISTIC
 from ...problems.erm import ERM
-from ...problems.forms import is_norms
-from ..base import MANY_OUTPUTS, Budget, Need, Needs, Report, Run, Target, Work
-from .cones import Cones
+from ..base import IN_MEMORY, Budget, Need, Needs, Report, Run, Target, Work
+from .blocks import NormBlocks, known
 from .rows_k import ClassRows, PieceRows
 from .systems_k import ByFeatures, ByRows
 
@@ -52,25 +52,31 @@ NUMBER = 150.0
 STEP = 1e6
 #: steps of a run, as `auto` predicts
 STEPS = 25
+#: what slower methods leave of max_epochs: so many times the passes of a run, at least and where
+#: that is less than the first of these shares of max_epochs; the second is the most
+SPARE, SHARE = (1.2, 2.0), (0.7, 0.9)
 
 
 NORMS = Need(
-    "a penalty of L1, L2 and norms of rows of W, one of them for each feature, without bounds",
-    lambda p: is_norms(p.g),
+    "a penalty of L1, L2 and norms of groups, one of them for each feature (one output: or bounds)",
+    known,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
 KNOWN_LOSS = Need(
     "a loss that the compiled code knows",
-    lambda p: p.loss.kind is not None and _in_pieces(p.loss),
+    lambda p: _is_known(p.loss),
     lambda p: f"loss {p.loss.name!r} is not one",
 )
 
 
-def _in_pieces(loss: Any) -> bool:
-    """Whether its pieces are bounded all, or none."""
-    if not loss.by_output or loss.kind == LOGISTIC:
-        return True
-    _, epsilon, _, lower, upper = loss.loss.theta
+def _is_known(loss: Any) -> bool:
+    """Whether it is over classes, the logistic one, or in pieces that are bounded all, or none."""
+    if loss.margin is None and not loss.by_output:
+        return loss.kind is not None
+    one = loss.loss if loss.by_output else loss
+    if one.kernel != "interval":
+        return bool(one.kernel == "logistic")
+    _, epsilon, _, lower, upper = one.theta
     return bool(epsilon == 0 or math.isfinite(lower) == math.isfinite(upper))
 
 
@@ -85,7 +91,7 @@ def applies(problem: ERM) -> bool:
 def madds(problem: ERM) -> tuple[float, float]:
     """Multiply-adds of the matrix of a step and its factor, by features and by rows."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    columns = problem.loss.by_output
+    columns = problem.loss.by_output or K == 1
     free = K if columns else K - 1
     features = n * D * D * (K if columns else K * free / 2) / 2 + (D * free) ** 3 / 6
     return features, n * n * D * free * (free + 1) / 2 + (n * free) ** 3 / 6
@@ -108,16 +114,26 @@ def cost(problem: ERM) -> float:
 
 
 def pass_cost(problem: ERM) -> float:
-    """Nanoseconds of a pass over the data with K outputs, forth and back."""
-    return 2.4 * problem.samples.nnz * problem.K + 500.0 * problem.n_samples + 150_000.0
+    """Nanoseconds of a pass over the data, of which it has all numbers, forth and back."""
+    n, d = problem.n_samples, problem.d
+    return 2.4 * n * d * problem.K + 500.0 * n + 150_000.0
+
+
+def kept(problem: ERM, target: Target) -> float:
+    """Passes that slower methods leave for a run of this; infinite if max_epochs has too few."""
+    if not applies(problem):
+        return math.inf
+    least, usual = (part * cost(problem) / pass_cost(problem) for part in SPARE)
+    some, most = (part * target.max_passes for part in SHARE)
+    return max(least, min(usual, some)) if least <= most else math.inf
 
 
 @dataclass(frozen=True)
 class InteriorK:
-    """The method "interior" for K outputs. A start is not used."""
+    """The method "interior" where no faster one is for the problem. A start is not used."""
 
     name: ClassVar[str] = "interior"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, KNOWN_LOSS, NORMS)
+    needs: ClassVar[Needs] = (IN_MEMORY, KNOWN_LOSS, NORMS)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
@@ -136,23 +152,25 @@ class InteriorKRun(Run):
         self._kept = np.flatnonzero(s > 0)
         seen = problem.samples.with_ones if problem.intercept else problem.samples
         self._X = np.ascontiguousarray(seen.view(views.table)[self._kept])
-        d, K = problem.d, problem.K
-        rows: Any = PieceRows if problem.loss.by_output else ClassRows
-        self._rows = rows(problem, self._kept)
-        a, b, self._size = _parts(problem)
-        scale = problem.alpha * problem.n
-        self._ridge = scale * np.broadcast_to(b, (d, 1))
-        self._on = np.flatnonzero(a > 0)
+        K = problem.K
+        by_class = K > 1 and not problem.loss.by_output
+        self._rows: Any = (ClassRows if by_class else PieceRows)(problem, s, self._kept)
         first = self._rows.products / self._rows.count if self._rows.count else 1.0
-        lengths = np.repeat(scale * a[self._on], K // self._size)
-        self._cones = Cones(lengths, self._size, first) if self._on.size else None
-        self._W, self._b = np.zeros((d, K)), np.zeros(K)
+        self._penalty = NormBlocks(problem, first, self._near())
+        self._W, self._b = self._penalty.W, np.zeros(K)
         self._arrive()
         self._system = ByRows if _by_rows(problem) else ByFeatures
         by_rows = self._system is ByRows
         each = step_cost(problem, by_rows=by_rows) / pass_cost(problem)
         self._each, self._cost, self._counted, self._idle = each, 0.0, 0, 0
         self._best: Certificate | None = None
+
+    def _near(self) -> Any:
+        """Weights next to 0 for which z is of the size of y, each column with as much of it."""
+        p, d = self._problem, self._problem.d
+        sizes = np.abs(self._X[:, :d]).mean(axis=0)
+        y = 1.0 if p.loss.margin is not False else float(np.abs(p.y).mean()) or 1.0
+        return y / (d * np.where(sizes > 0, sizes, 1.0))
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -171,8 +189,16 @@ class InteriorKRun(Run):
     def point(self) -> Point:
         """The best pair so far."""
         if self._best is None:
-            return Point(w=self._W.copy(), b=self._b.copy())
+            return Point(w=self._shaped(self._W), b=self._shift)
         return self._best.bare()
+
+    def _shaped(self, W: Matrix) -> Any:
+        """W or x as the problem has it: with one output a vector."""
+        return W.copy() if self._problem.K > 1 else W[:, 0].copy()
+
+    @property
+    def _shift(self) -> Any:
+        return self._b.copy() if self._problem.K > 1 else float(self._b[0])
 
     @property
     def report(self) -> Report:
@@ -181,7 +207,8 @@ class InteriorKRun(Run):
 
     def _look(self) -> bool:
         """Whether the present pair is good enough; the best is kept."""
-        found = certify(self._problem, Point(self._W, self._feasible(), self._b))
+        w = self._problem.g.clip(self._shaped(self._W))  # a rounding beyond a bound
+        found = certify(self._problem, Point(w, self._feasible(), self._shift))
         better = self._best is None or found.gap < self._best.gap
         self._idle = 0 if better else self._idle + 1
         if self._idle > TRUST and self._system is ByRows:
@@ -197,7 +224,7 @@ class InteriorKRun(Run):
         p = self._problem
         x = np.zeros((p.n_samples, p.K))
         x[self._kept] = -self._rows.slope
-        x = p.loss.clip(p.signed(x), p.y, p.weights)
+        x = p.loss.clip(p.signed(self._shaped(x)), p.y, p.weights)
         if p.intercept and p.imbalance(x) > 1:
             x = p.balanced(x)
         for trial in range(TRIALS):  # a sum of products that is rounded may be outside again
@@ -209,31 +236,27 @@ class InteriorKRun(Run):
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """Blocks whose multipliers are inside the cone are zero."""
-        if self._cones is None:
+        if not self._penalty.count:
             return None
-        w = certificate.w.copy()
-        w[self._on] *= self._cones.moving.reshape(self._on.size, -1)
-        return Point(w, certificate.x, certificate.b)
+        w = certificate.w * self._shaped(self._penalty.moving)
+        return Point(self._problem.g.clip(w), certificate.x, certificate.b)
 
     # ---- a step ---------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        rows, cones = self._rows, self._cones
+        rows, penalty = self._rows, self._penalty
         d = self._problem.d
-        system = self._system(self._X, self._problem.intercept, rows, self._bend())
+        system = self._system(self._X, self._problem.intercept, rows, penalty.bend)
         slope = self._X.T @ rows.slope
-        self._short = self._ridge * self._W + slope[:d]
-        if cones is not None:
-            self._short[self._on] -= cones.omega.reshape(self._on.size, -1)
+        self._short = penalty.ridge * self._W + slope[:d] - penalty.omega
         self._short_b = slope[-1] if self._problem.intercept else np.zeros(self._problem.K)
-        count = rows.count + (cones.count if cones is not None else 0)
-        products = rows.products + (cones.products if cones is not None else 0.0)
-        centre, second = 0.0, (0.0, 0.0)
+        count, products = rows.count + penalty.count, rows.products + penalty.products
+        centre, second = 0.0, (0.0, None)
         if count:
             second = self._way(system, 0.0, second, True)
             t = _length(self._fastest(), 1.0)
-            after = max(rows.after(t) + (cones.after(t) if cones is not None else 0.0), 0.0)
+            after = max(rows.after(t) + penalty.after(t), 0.0)
             centre = products / count * (after / products) ** 3
         self._way(system, centre, second, False)
         t = rows.shortened(_length(self._fastest(), PART))
@@ -242,69 +265,35 @@ class InteriorKRun(Run):
             self._by_features()
             return
         rows.move(t)
-        if cones is not None:
-            cones.move(t)
+        penalty.move(t)
         self._W, self._b = self._W + t * self._dW, self._b + t * self._db
         self._arrive()
 
     def _arrive(self) -> None:
         """What a step begins with."""
         self._rows.weigh(self._X[:, : self._problem.d] @ self._W + self._b)
-        if self._cones is not None:
-            self._cones.weigh()
+        self._penalty.weigh()
 
     def _by_features(self) -> None:
         """Go on by features."""
         self._system, self._idle = ByFeatures, 0
         self._each = step_cost(self._problem, by_rows=False) / pass_cost(self._problem)
 
-    def _bend(self) -> tuple[Matrix, Matrix | None]:
-        """C of the penalty: c and u, or c alone if C is diagonal."""
-        c = np.repeat(self._ridge, self._problem.K, axis=1)
-        if self._cones is None:
-            return c, None
-        bend, v = self._cones.bend
-        if self._size == 1:
-            c[self._on] += (bend * (1 - v[:, 0] ** 2)).reshape(self._on.size, -1)
-            return c, None
-        c[self._on] += bend[:, None]
-        u = np.zeros_like(c)
-        u[self._on] = np.sqrt(bend)[:, None] * v
-        return c, u
-
     def _way(self, system: Any, centre: float, second: Any, predicts: bool) -> Any:
         """The step to products of `centre`; of a predictor its second order."""
-        rows, cones, on = self._rows, self._cones, self._on
+        rows, penalty = self._rows, self._penalty
         pull = rows.pull(centre, second[0])
-        r = -self._short
-        if cones is not None:
-            aim = cones.aim(centre, second[1])
-            bend, v = cones.bend
-            pushed = bend[:, None] * (aim - v * np.sum(v * aim, axis=1, keepdims=True))
-            r = r.copy()
-            r[on] += pushed.reshape(on.size, -1)
+        r = penalty.push(centre, second[1]) - self._short
         self._dW, self._db, dq = system.solve(r, -self._short_b, pull)
         dz = self._X[:, : len(r)] @ self._dW + self._db
-        du = self._dW[on].reshape(-1, self._size)
         if predicts:
-            return rows.second(dz, pull, dq), (cones.second(du) if cones is not None else 0.0)
+            return rows.second(dz, pull, dq), penalty.second(self._dW)
         rows.direct(dz, pull, dq)
-        if cones is not None:
-            cones.direct(du)
+        penalty.direct(self._dW)
         return None
 
     def _fastest(self) -> float:
-        cones = self._cones
-        return float(max(self._rows.fastest, cones.fastest if cones is not None else 0.0))
-
-
-def _parts(problem: ERM) -> tuple[Any, Any, int]:
-    """a of each feature, b of each feature as a column, and the size of a block."""
-    g: Any = problem.g
-    d = problem.d
-    if not problem.separable:
-        return np.full(d, float(g.a)), np.full((1, 1), g.ridge), problem.K
-    return np.broadcast_to(g.a.reshape(-1), d), g.b.reshape(-1, 1), 1
+        return float(max(self._rows.fastest, self._penalty.fastest))
 
 
 def _length(fastest: float, part: float) -> float:
