@@ -16,6 +16,7 @@ from sklearn_objectives import huber, logistic, net, ridge, svc, svr
 
 from apcg import linear_model
 from apcg.linear_model import _sklearn as private
+from apcg.linear_model import huber as huber_module
 from apcg.linear_model.answers import options_of
 
 LONG = {"tol": 1e-9, "max_iter": 100_000}
@@ -222,12 +223,60 @@ def test_a_warning_says_how_far_it_got():
 
 
 def test_what_scikit_learn_solved_says_so():
-    X, y, _ = data("diabetes")
+    X, _, _ = data("diabetes")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = L.HuberRegressor(alpha=0.0).fit(X, y)
+        model = L.HuberRegressor().fit(X, np.ones(len(X)))  # no residuals at all, no scale
     assert model.status_.code == "scikit-learn"
     assert np.isnan(model.duality_gap_)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-4, 10.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_huber_at_other_penalties(alpha, intercept, monkeypatch):
+    X, y, s = data("diabetes")
+    made = {"alpha": alpha, "fit_intercept": intercept}
+    theirs = sklearn.linear_model.HuberRegressor(**made, tol=1e-12, max_iter=10_000)
+    wanted = huber(theirs.fit(X, y, s), X, y, s)
+    ours = L.HuberRegressor(**made).fit(sp.csr_matrix(X), y, s)
+    assert huber(ours, X, y, s) == pytest.approx(wanted, rel=1e-9)
+    assert ours.duality_gap_ <= 1e-6 * wanted  # alpha=0: that of a wide box
+    # the same by conjugate gradients
+    monkeypatch.setattr(huber_module, "FACTORED", 5)
+    again = L.HuberRegressor(**made).fit(X, y, s)
+    assert huber(again, X, y, s) == pytest.approx(wanted, rel=1e-9)
+    # from there no step is left
+    again = L.HuberRegressor(**made, warm_start=True, tol=1e-4).fit(X, y, s).fit(X, y, s)
+    assert again.n_iter_ <= 1
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("case", ["wide", "epsilon"])
+def test_huber_where_the_scale_goes_to_zero(case, intercept):
+    """There it is least absolute deviations, and the dual point of the joint problem proves it."""
+    rng = np.random.default_rng(0)
+    n, d, epsilon = {"wide": (40, 200, 1.35), "epsilon": (60, 3, 1.0)}[case]
+    X = rng.standard_normal((n, d))
+    y = X[:, 0] + 3 * intercept + rng.standard_normal(n)
+    model = L.HuberRegressor(fit_intercept=intercept, epsilon=epsilon, alpha=1e-3).fit(X, y)
+    least = huber(model, X, y, np.ones(n))
+    assert model.scale_ <= 1e-6
+    assert model.status_.code in ("converged", "precision")
+    assert 0 <= model.duality_gap_ <= 1e-6 * least
+    theirs = sklearn.linear_model.HuberRegressor(
+        fit_intercept=intercept, epsilon=epsilon, alpha=1e-3, max_iter=10_000
+    )
+    assert least <= huber(theirs.fit(X, y), X, y, np.ones(n)) * (1 + 1e-6)
+
+
+def test_huber_with_little_noise():
+    """The scale falls step by step where most of y is fitted: else steps are short, and many."""
+    rng = np.random.default_rng(0)
+    X = sp.random(400, 300, 0.01, random_state=0, format="csr")
+    y = X[:, :50] @ rng.standard_normal(50) + 0.1 * rng.standard_t(1.5, 400)
+    model = L.HuberRegressor(alpha=1.0).fit(X, y)
+    assert model.status_.code == "converged"
+    assert 1e-9 < model.scale_ < 0.01 * np.abs(y).max()
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
