@@ -221,41 +221,6 @@ def test_a_penalty_with_a_weight_of_its_own():
     assert found.primal == pytest.approx(same.primal, rel=1e-9)
 
 
-@pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long", "dense"])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_rows_copied_side_by_side_are_the_same_rows(loss, layout):
-    X, y = data(loss, n=60, d=15, seed=25)  # n < 5 d: the copy has the order of the data
-    p = ERM(as_layout(X, layout), y, loss, alpha=1e-3)
-    copied = start(p, 1e-7, tuning=TuningOne(gather=0.9, gather_from=1))
-    plain = start(p, 1e-7, tuning=TuningOne(gather=0.0))
-    found, expected = drive(p, copied)[0], drive(p, plain)[0]
-    assert np.array_equal(found.x, expected.x)
-    assert (copied.setup.working is copied.setup.original) == (layout == "dense")
-    copied.rows.open()  # all rows again, which the copy has not
-    assert copied.setup.working is copied.setup.original
-    drive(p, copied)
-
-
-@pytest.mark.parametrize("layout", ["csr", "csr32", "csr_long"])
-def test_many_rows_are_copied_in_random_order(layout):
-    """Each row keeps its numbers, and steps find them."""
-    X, y = data("hinge", n=300, d=15, seed=25)
-    p = ERM(as_layout(X, layout), y, "hinge", alpha=1e-3)
-    run = start(p, 1e-7, tuning=TuningOne(gather_from_tall=1))
-    found, _ = drive(p, run)
-    assert found.relative <= 1e-7
-    run.rows.open()
-    order = run.setup.gather(run.rows.keep, np.random.default_rng(0))
-    assert sorted(order) == list(range(300))
-    assert list(order) != sorted(order)
-    values, columns, starts, ends = run.setup.working
-    for i in (0, 17, 299):
-        row = np.zeros(15)
-        row[columns[starts[i] : ends[i]]] = values[starts[i] : ends[i]]
-        np.testing.assert_allclose(row, X[[i]].toarray()[0], rtol=1e-6)
-    assert np.all(np.diff(starts[order]) >= 0)  # neighbours in the list are neighbours in memory
-
-
 def test_the_order_of_many_rows_is_random_within_blocks_too():
     X, y = data("hinge", n=3000, d=15, seed=26)
     run = start(ERM(X, y, "hinge", alpha=1e-3), 1e-7)

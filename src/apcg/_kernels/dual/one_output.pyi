@@ -48,8 +48,7 @@ class Plain:
 def plain_sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
-    starts: NDArray[Any],
-    ends: NDArray[Any],
+    indptr: NDArray[Any],
     rows: Rows,
     state: Plain,
     tally: Tally,
@@ -60,8 +59,7 @@ def plain_sweep(
 def plain_sweeps(
     data: NDArray[Any],
     indices: NDArray[Any],
-    starts: NDArray[Any],
-    ends: NDArray[Any],
+    indptr: NDArray[Any],
     rows: Rows,
     state: Plain,
     tally: Tally,

@@ -148,7 +148,7 @@ cdef inline double clip(double x, double low, double high) noexcept nogil:
 # ---- the sweep without momentum -------------------------------------------------------------------
 
 cdef void plain_rows(
-        const value_t *data, const index_t *columns, const index_t *starts, const index_t *ends,
+        const value_t *data, const index_t *columns, const index_t *indptr,
         Rows rows,
         Plain state, Tally tally, Py_ssize_t *keep, const Py_ssize_t *begin,
         const Py_ssize_t *end, Py_ssize_t blocks) noexcept nogil:
@@ -159,7 +159,7 @@ cdef void plain_rows(
     cdef double *a = &state.a[0]
     cdef double *eta = &state.eta[0] if rows.logistic else NULL
     cdef double *w = &state.w[0]
-    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = starts != NULL, drop
+    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL, drop
     cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
     cdef Py_ssize_t block, k, i, j, size = rows.features
     cdef const value_t *row
@@ -180,14 +180,15 @@ cdef void plain_rows(
             if i < 0:
                 continue
             if sparse:
-                row, own = data + starts[i], columns + starts[i]
-                size = ends[i] - starts[i]
+                row, own = data + indptr[i], columns + indptr[i]
+                size = indptr[i + 1] - indptr[i]
                 j = keep[k + ahead] if k + ahead < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and starts[j] != ends[i]:
-                    fetch_row(data, columns, starts[j], ends[j])
+                if j >= 0 and j != i + 1:
+                    fetch_row(data, columns, indptr[j], indptr[j + 1])
                 if far and k + 1 < end[block] and keep[k + 1] >= 0:
-                    fetch_entries(columns, starts[keep[k + 1]], ends[keep[k + 1]], w)
+                    j = keep[k + 1]
+                    fetch_entries(columns, indptr[j], indptr[j + 1], w)
                 sparse_dot1_wide(row, own, size, w, m)
             else:
                 row = data + i * size
@@ -238,26 +239,23 @@ cdef void plain_rows(
     tally.work += count
 
 
-def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,
-                const index_t[::1] ends, Rows rows, Plain state, Tally tally, Py_ssize_t[::1] keep,
+def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Rows rows, Plain state, Tally tally, Py_ssize_t[::1] keep,
                 const Py_ssize_t[::1] begin, const Py_ssize_t[::1] end):
     """One step on the rows keep[begin[k]:end[k]], for each k in order.
 
-    Row i has the numbers from starts[i] to ends[i]. Rows that are dropped are marked in `keep`.
+    A dense X has no indices and no indptr. Rows that are dropped are marked in `keep`.
     """
     cdef const value_t *values = &data[0] if data.shape[0] else NULL
-    cdef const index_t *first = &starts[0] if starts.shape[0] else NULL
-    cdef const index_t *past = &ends[0] if ends.shape[0] else NULL
-    cdef const index_t *columns = &indices[0] if indices.shape[0] else first
+    cdef const index_t *bounds = &indptr[0] if indptr.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else bounds
     if begin.shape[0] == 0:
         return
     with nogil:
-        plain_rows(values, columns, first, past, rows, state, tally, &keep[0], &begin[0], &end[0],
+        plain_rows(values, columns, bounds, rows, state, tally, &keep[0], &begin[0], &end[0],
                    begin.shape[0])
 
 
-def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,
-                 const index_t[::1] ends, Rows rows, Plain state, Tally tally,
+def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Rows rows, Plain state, Tally tally,
                  Py_ssize_t[::1] keep, const uint32_t[:, ::1] random, bint shrink,
                  double[::1] estimates):
     """Some sweeps in a row over the rows `keep`, each in an order of its own; how many are left.
@@ -266,9 +264,8 @@ def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const inde
     next sweep, if `shrink`; those left are first in `keep`. estimates[s] becomes its `est`.
     """
     cdef const value_t *values = &data[0] if data.shape[0] else NULL
-    cdef const index_t *first = &starts[0] if starts.shape[0] else NULL
-    cdef const index_t *past = &ends[0] if ends.shape[0] else NULL
-    cdef const index_t *columns = &indices[0] if indices.shape[0] else first
+    cdef const index_t *bounds = &indptr[0] if indptr.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else bounds
     cdef Py_ssize_t s, k, j, left, zero = 0, count = keep.shape[0]
     if count == 0:
         return 0
@@ -278,7 +275,7 @@ def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const inde
             for k in range(count - 1, 0, -1):  # Fisher and Yates
                 j = <Py_ssize_t> ((<uint64_t> random[s, k] * <uint64_t> (k + 1)) >> 32)
                 keep[k], keep[j] = keep[j], keep[k]
-            plain_rows(values, columns, first, past, rows, state, tally, &keep[0], &zero, &count, 1)
+            plain_rows(values, columns, bounds, rows, state, tally, &keep[0], &zero, &count, 1)
             left = 0
             for k in range(count):
                 if keep[k] >= 0:

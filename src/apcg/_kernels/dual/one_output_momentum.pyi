@@ -31,8 +31,7 @@ class Accelerated:
 def accelerated_sweep(
     data: NDArray[Any],
     indices: NDArray[Any],
-    starts: NDArray[Any],
-    ends: NDArray[Any],
+    indptr: NDArray[Any],
     rows: Rows,
     state: Accelerated,
     tally: Tally,

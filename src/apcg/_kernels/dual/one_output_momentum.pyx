@@ -92,7 +92,7 @@ cdef inline double logistic_part_near(double m, double a, const double *guess) n
 
 
 cdef void accelerated_rows(
-        const value_t *data, const index_t *columns, const index_t *starts, const index_t *ends,
+        const value_t *data, const index_t *columns, const index_t *indptr,
         Rows rows,
         Accelerated state, Tally tally, Py_ssize_t *keep, const Py_ssize_t *begin,
         const Py_ssize_t *end, const Py_ssize_t *visits, const Py_ssize_t *last,
@@ -104,7 +104,7 @@ cdef void accelerated_rows(
     cdef double *uv = &state.uv[0, 0]
     cdef double *pq = &state.pq[0, 0]
     cdef double *guess = &state.guess[0, 0] if rows.logistic else NULL
-    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = starts != NULL
+    cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL
     cdef bint drop, resting, at_place, final
     cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
     cdef Py_ssize_t block, k, i, j, size = rows.features
@@ -125,12 +125,12 @@ cdef void accelerated_rows(
             if i < 0:
                 continue
             if sparse:
-                row, own = data + starts[i], columns + starts[i]
-                size = ends[i] - starts[i]
+                row, own = data + indptr[i], columns + indptr[i]
+                size = indptr[i + 1] - indptr[i]
                 j = keep[k + 1] if k + 1 < end[block] else (
                     keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and starts[j] != ends[i]:
-                    fetch_row(data, columns, starts[j], ends[j])
+                if j >= 0 and j != i + 1:
+                    fetch_row(data, columns, indptr[j], indptr[j + 1])
                 sparse_dot2_wide(row, own, size, pq, sp, sq)
             else:
                 row = data + i * size
@@ -194,8 +194,7 @@ cdef void accelerated_rows(
 
 
 def accelerated_sweep(
-        const value_t[::1] data, const index_t[::1] indices, const index_t[::1] starts,
-        const index_t[::1] ends, Rows rows, Accelerated state, Tally tally, Py_ssize_t[::1] keep,
+        const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Rows rows, Accelerated state, Tally tally, Py_ssize_t[::1] keep,
         const Py_ssize_t[::1] begin, const Py_ssize_t[::1] end, const Py_ssize_t[::1] visits,
         const Py_ssize_t[::1] last):
     """One step on the rows keep[begin[k]:end[k]], for each k in order, which have visits[k] each.
@@ -203,13 +202,12 @@ def accelerated_sweep(
     last[k] says that no more of these follow in the sweep: then the rows are counted in `est`.
     """
     cdef const value_t *values = &data[0] if data.shape[0] else NULL
-    cdef const index_t *first = &starts[0] if starts.shape[0] else NULL
-    cdef const index_t *past = &ends[0] if ends.shape[0] else NULL
-    cdef const index_t *columns = &indices[0] if indices.shape[0] else first
+    cdef const index_t *bounds = &indptr[0] if indptr.shape[0] else NULL
+    cdef const index_t *columns = &indices[0] if indices.shape[0] else bounds
     if begin.shape[0] == 0:
         return
     with nogil:
-        accelerated_rows(values, columns, first, past, rows, state, tally, &keep[0], &begin[0],
+        accelerated_rows(values, columns, bounds, rows, state, tally, &keep[0], &begin[0],
                          &end[0], &visits[0], &last[0], begin.shape[0])
 
 

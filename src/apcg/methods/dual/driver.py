@@ -61,7 +61,6 @@ class RowsKept:
     def open(self) -> None:
         """All rows again, and none dropped in the next sweep."""
         self.keep = self._setup.all
-        self._setup.release()
         self._setup.tally.open()
 
     def bring_back(self, a: Vector | Matrix, z: Vector | Matrix) -> bool:
@@ -75,7 +74,6 @@ class RowsKept:
         back = rows[~setup.resting(a, z, rows)]
         if back.size:
             self.keep = np.sort(np.concatenate([self.keep, back]))
-            setup.release()
             setup.tally.open()
         return bool(back.size)
 
@@ -226,8 +224,6 @@ class DualRun(Run):
     def _schedule(self) -> None:
         """A new sweep, cut into calls, from the last one on."""
         setup = self.setup
-        if len(self.estimates.values) >= setup.gather_from:
-            self.rows.keep = setup.gather(self.keep, self.rng)
         self._listed, self._parts = self.pace.schedule(self.keep, self.rng)
         madds = setup.madds * (self._listed.size / setup.all.size)
         calls, size = 1 + int(madds / setup.tuning.call), self._parts[0].size

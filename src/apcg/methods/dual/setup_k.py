@@ -35,8 +35,6 @@ class SetupK:
     tuning: TuningK
     #: mu-hat of the first sweep with momentum, if it does not follow from the rate
     first_mu = None
-    #: rows that are left are never copied (`SetupOne.gather`): a step takes K times as long
-    gather_from = math.inf
 
     def __post_init__(self) -> None:
         p, t = self.problem, self.tuning
@@ -109,13 +107,6 @@ class SetupK:
             alone=self.alone,
             far=np.empty(0, np.int32) if self.far is None else self.far,
         )
-
-    def gather(self, keep: Index, rng: np.random.Generator) -> Index:
-        """The rows that are left, as they are."""
-        return keep
-
-    def release(self) -> None:
-        """There is no copy of them."""
 
     def sweep(
         self, keep: Index, moved: Vector, most: float, rng: np.random.Generator

@@ -38,10 +38,6 @@ class SetupOne:
         self.k = 0.0 if self.logistic else float(p.loss.theta[0])
         self.arrays = p.samples.view(views.arrays)
         self.tall = p.n >= t.tall * p.d
-        #: what the sweeps read, of the data or of a copy of the rows that are left: the numbers,
-        #: their columns, and where each row starts and ends
-        self.working = self.original = (*self.arrays[:2], self.arrays[2][:-1], self.arrays[2][1:])
-        self._copied = p.n_samples
         self.scale = 1 / (p.strong_convexity * p.n)
         self.sign = p.y if p.loss.margin else np.ones(p.n_samples)
         norms = p.weights * p.squared_norms
@@ -80,33 +76,6 @@ class SetupOne:
         self.work = self.madds = p.samples.nnz + p.n_samples
         #: mu-hat of the first sweep with momentum, if it does not follow from the rate
         self.first_mu = 1.0 if self.logistic else None
-        self.gather_from = t.gather_from_tall if self.tall else t.gather_from
-
-    # ---- rows side by side --------------------------------------------------------------------
-
-    def gather(self, keep: Index, rng: np.random.Generator) -> Index:
-        """The rows that are left, copied side by side if they are few of those read now.
-
-        Scattered rows cost twice as much a step as rows side by side. Where n >> d they are copied
-        at once, and in random order: neighbours in the data may be alike, and steps on rows that
-        are alike bring little. Gives the rows in the order of the copy.
-        """
-        t, p = self.tuning, self.problem
-        first = self.tall and self.working is self.original
-        if self.arrays[2].size == 0 or not (first or keep.size < t.gather * self._copied):
-            return keep
-        keep = rng.permutation(keep) if self.tall else keep
-        data, indices, indptr = p.samples.rows(keep).view(views.arrays)
-        starts = np.zeros(p.n_samples, dtype=indptr.dtype)
-        ends = starts.copy()
-        starts[keep], ends[keep] = indptr[:-1], indptr[1:]
-        self.working = (data, indices, starts, ends)
-        self._copied = keep.size
-        return keep
-
-    def release(self) -> None:
-        """Read the data itself again: there are rows that the copy lacks."""
-        self.working, self._copied = self.original, self.problem.n_samples
 
     # ---- points -------------------------------------------------------------------------------
 

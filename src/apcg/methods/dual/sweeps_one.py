@@ -76,7 +76,7 @@ class PlainOne:
     def call(self, listed: Index, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""
         setup = self.setup
-        plain.plain_sweep(*setup.working, setup.rows, self.state, setup.tally, listed, *blocks)
+        plain.plain_sweep(*setup.arrays, setup.rows, self.state, setup.tally, listed, *blocks)
 
     def estimate(self) -> float:
         """The gap: the sum of the parts of the rows, each at the w of its step."""
@@ -87,7 +87,7 @@ class PlainOne:
         found = np.empty(len(random))
         setup = self.setup
         left = plain.plain_sweeps(
-            *setup.working, setup.rows, self.state, setup.tally, keep, random, shrink, found
+            *setup.arrays, setup.rows, self.state, setup.tally, keep, random, shrink, found
         )
         return left, found
 
@@ -200,7 +200,7 @@ class MomentumOne:
         """Steps on the rows of these blocks."""
         setup = self.setup
         kernel.accelerated_sweep(
-            *setup.working, setup.rows, self.state, setup.tally, listed, *blocks
+            *setup.arrays, setup.rows, self.state, setup.tally, listed, *blocks
         )
 
     def estimate(self) -> float:

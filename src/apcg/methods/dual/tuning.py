@@ -53,10 +53,6 @@ class DualTuning:
 
     #: intercept: c^2 over the mean of |a_i|^2 (of 0.003 to 1 the best)
     constant: float = 0.01
-    #: rows are copied side by side when less than this part of them is left, ...
-    gather: float = 0.3
-    #: ... after so many sweeps
-    gather_from: int = 8
     #: multiply-adds of one call, so that time limits are heard
     call: int = 20_000_000
 
@@ -93,8 +89,6 @@ class TuningOne(DualTuning):
     steep: float = 2.0
     #: intercept: c^2 is at least so many times gamma lambda
     constant_floor: float = 5.0
-    #: where n >> d: a copy of all rows takes as long as two or three sweeps, and halves the others
-    gather_from_tall: int = 4
     #: the Python around a sweep takes 40 us: sweeps are made in one call, so many of them, ...
     burst: int = 32
     #: ... of at most so many numbers in all (digits, hinge: about 12 calls and not 25 to 50), ...
