@@ -147,10 +147,10 @@ def test_newton_goes_on_where_the_hessian_is_flat():
     assert p.primal(found.w, found.b) == pytest.approx(best, rel=1e-6)
 
 
-def test_newton_without_a_factor_steps_by_products():
+def test_newton_without_a_factor_steps_by_products(monkeypatch):
     p = erm(losses.MulticlassHinge(0.5), alpha=1e-2)
-    small = dataclasses.replace(newton_k.TUNING, most=0)
-    run = BlockNewtonRun(p, np.zeros((D, K)), np.zeros(K), small)
+    monkeypatch.setattr(newton_k, "MOST", 0)
+    run = BlockNewtonRun(p, np.zeros((D, K)), np.zeros(K))
     before = p.primal(np.zeros((D, K)))
     run.advance(_budget())
     assert not run.stuck

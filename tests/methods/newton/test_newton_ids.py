@@ -164,7 +164,7 @@ def test_S_follows_h_by_what_changed() -> None:
     h = rng.random(len(A))
     for share in (1.0, 0.02, 0.3, 0.9, 0.0):  # few changes: added; many: from nothing
         h = np.where(rng.random(len(A)) < share, rng.random(len(A)) * (rng.random(len(A)) < 0.5), h)
-        H.update(h, fresh=0.5)
+        H.update(h)
         exact = np.linalg.solve(A.T @ (h[:, None] * A) + np.diag(ridge), r)
         np.testing.assert_allclose(H.solve(r), exact, rtol=1e-8, atol=1e-8)
 

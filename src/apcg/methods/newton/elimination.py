@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,33 +29,42 @@ from ..linalg.factor import Factor, Solver
 from .hessian import Hessian
 from .id_rows import IdRows
 
+# Nanoseconds on one core; movielens and generated ids.
+
+#: A multiply-add of S and of its factor; a number of X in a product with H, and a row.
+ENTRY, FACTOR, NUMBER, ROW = 0.5, 0.13, 0.9, 2.0
+#: Steps with a diagonal preconditioner before S is made, and how far each goes.
+FIRST, ROUGH = 2, 0.3
+#: Conjugate gradients with an S of other h go on to this part of the residual.
+FORCING = 0.03
+#: S of another h is made anew if it would take more than this part of its cost in products, ...
+STALE = 0.5
+#: ... and from nothing if more than this part of its entries changes.
+FRESH = 0.5
+#: Iterations of a step, at most.
+MOST_STEPS = 500
+
 
 @dataclass(frozen=True)
 class EliminationTuning:
-    """When S is made. Nanoseconds on one core; movielens and generated ids."""
+    """When S is made."""
 
-    #: a multiply-add of S and of its factor; a number of X in a product with H, and a row
-    entry: float = 0.5
-    factor: float = 0.13
-    number: float = 0.9
-    row: float = 2.0
     #: S is made if it costs at most so many products with H, and has at most so many columns
     dear: float = 60.0
     widest: int = 4000
-    #: steps with a diagonal preconditioner before S is made, and how far each goes
-    first: int = 2
-    rough: float = 0.3
-    #: conjugate gradients with an S of other h go on to this part of the residual
-    forcing: float = 0.03
-    #: S of another h is made anew if it would take more than this part of its cost in products
-    stale: float = 0.5
-    #: S is made from nothing if more than this part of its entries changes
-    fresh: float = 0.5
-    #: iterations of a step, at most
-    most_steps: int = 500
 
 
 TUNING = EliminationTuning()
+
+
+def one_product(X: Any) -> float:
+    """ns of a product with H."""
+    return float(NUMBER * X.nnz + ROW * X.shape[0])
+
+
+def one_matrix(madds: float, others: int) -> float:
+    """ns of an S with its factor."""
+    return ENTRY * madds + FACTOR * factor.madds(others)
 
 
 class Eliminated:
@@ -82,11 +91,11 @@ class Eliminated:
         else:
             self._S = ridge[X.ids :].copy()
 
-    def update(self, h: Vector, fresh: float) -> float:
+    def update(self, h: Vector) -> float:
         """H for this h; what that cost, over the cost of an S from nothing."""
         X = self._X
         changed, total = kernel.touched(X.rows_of[0], h, self.h, X.under[0])
-        if changed > fresh * total and self.h.any():
+        if changed > FRESH * total and self.h.any():
             self._clear()
         kernel.build(
             *X.rows_of, *X.under, h, self.h, self._active, self._D, self._G, self._k,
@@ -138,11 +147,9 @@ class Elimination(Hessian):
 
     def __init__(self, rows: Objective, tuning: EliminationTuning) -> None:
         super().__init__(rows)
-        self._ids, self._own = cast(IdRows, rows.X), tuning
+        self._ids = cast(IdRows, rows.X)
         X = self._ids
-        #: ns of a product with H, and of an S with its factor
-        self.one = tuning.number * X.nnz + tuning.row * rows.n
-        self.dear = tuning.entry * X.gram_madds + tuning.factor * factor.madds(X.others)
+        self.one, self.dear = one_product(X), one_matrix(X.gram_madds, X.others)
         self.dense = self.dear <= tuning.dear * self.one and X.others <= tuning.widest
         self._pieces = rows.loss.kinks.size > 0 or self._constant
         self._made: Eliminated | None = None
@@ -164,7 +171,7 @@ class Elimination(Hessian):
     def factor_of(self, rows: Objective, bend: Vector) -> Eliminated:  # type: ignore[override]
         """H for this phi''."""
         made = self._made = self._made or Eliminated(self._ids, self._ridge, self.dense)
-        share = made.update(np.ascontiguousarray(bend), self._own.fresh)
+        share = made.update(np.ascontiguousarray(bend))
         self.cost += max(share * self.dear, self.one) / (2 * self.one) if self.dense else 0.5
         return made
 
@@ -172,12 +179,12 @@ class Elimination(Hessian):
         self, r: Vector, bend: Vector, enough: float, budget: Budget
     ) -> tuple[Vector, Vector]:
         """About H^-1 r, and X times it; a residual whose gap is `enough` will do."""
-        tuning, X = self._own, self._rows.X
+        X = self._rows.X
         self._steps += 1
-        if self._steps <= tuning.first and not self._constant:
+        if self._steps <= FIRST and not self._constant:
             diagonal = Diagonal(X.column_squares(bend) + self._ridge)
             self.cost += 0.5
-            return self._go(diagonal, r, bend, enough, tuning.rough, budget)
+            return self._go(diagonal, r, bend, enough, ROUGH, budget)
         if self.dense and not self._serves(bend):
             made, self._expected = self.factor_of(self._rows, bend), 1.0
             if not made.jitter:
@@ -187,18 +194,18 @@ class Elimination(Hessian):
         elif not self.dense:
             self.factor_of(self._rows, bend)
         assert self._made is not None
-        return self._go(self._made, r, bend, enough, tuning.forcing, budget)
+        return self._go(self._made, r, bend, enough, FORCING, budget)
 
     def _serves(self, bend: Vector) -> bool:
         """Whether S need not be made anew for this phi''."""
         if self._made is None or self._pieces:
             return False
-        return self._expected * self.one <= self._own.stale * self.dear
+        return self._expected * self.one <= STALE * self.dear
 
     def _go(
         self, made: Solver, r: Vector, bend: Vector, enough: float, forcing: float, budget: Budget
     ) -> tuple[Vector, Vector]:
         """H way = r by conjugate gradients."""
-        found = self._iterate(made, r, bend, enough, budget, forcing, self._own.most_steps)
+        found = self._iterate(made, r, bend, enough, budget, forcing, MOST_STEPS)
         self._expected = float(self.iterations)
         return found

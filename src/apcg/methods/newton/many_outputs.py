@@ -45,47 +45,32 @@ from ..linalg.conjugate_gradients import steps
 from ..linalg.factor import Factor
 from . import softmax
 
+# When it is taken. Nanoseconds are those of `costs`, of dense BLAS.
 
-@dataclass(frozen=True)
-class ManyOutputsNewtonTuning:
-    """When it is taken. Nanoseconds are those of `costs`, of dense BLAS."""
-
-    #: unknowns, at most
-    most: int = 1500
-    #: features whose matrix is cheap with any number of samples
-    few: int = 200
-    #: numbers of X as a dense array, at most
-    room: float = 4e6
-    #: steps of a run
-    steps: float = 10.0
-    #: a multiply-add of the Hessian and of its factor; a step besides
-    entry: float = 0.3
-    factor: float = 0.15
-    step: float = 300_000.0
-    #: a number of a pass of the dual, times K; a row; a sweep besides
-    number: float = 1.2
-    row: float = 500.0
-    sweep: float = 150_000.0
-    #: the rest of the dual must take so many times longer, once this share of Newton's is spent
-    margin: float = 2.0
-    earliest: float = 0.5
-    #: Armijo's share of the slope
-    share: float = 1e-4
-    #: a step moves predictions by at most so many times their size, or by so much
-    longest: float = 100.0
-    #: conjugate gradients: the residual of the first step over the gradient, iterations of a step
-    rough: float = 0.25
-    iterations: int = 500
-
-
-TUNING = ManyOutputsNewtonTuning()
+#: Unknowns, at most; features whose matrix is cheap with any number of samples; numbers of X as a
+#: dense array, at most.
+MOST, FEW, ROOM = 1500, 200, 4e6
+#: Steps of a run.
+STEPS = 10.0
+#: A multiply-add of the Hessian and of its factor; a step besides.
+ENTRY, FACTOR, STEP = 0.3, 0.15, 300_000.0
+#: A number of a pass of the dual, times K; a row; a sweep besides.
+NUMBER, ROW, SWEEP = 1.2, 500.0, 150_000.0
+#: The rest of the dual must take so many times longer, once this share of Newton's is spent.
+MARGIN, EARLIEST = 2.0, 0.5
+#: Armijo's share of the slope.
+SHARE = 1e-4
+#: A step moves predictions by at most so many times their size, or by so much.
+LONGEST = 100.0
+#: Conjugate gradients: the residual of the first step over the gradient, iterations of a step.
+ROUGH, ITERATIONS = 0.25, 500
 #: A slope that can change P by less than this part of it is rounding.
 _ROUNDING = 1e-13
 #: The least curvature of an intercept, over the largest there is: H may be zero along one.
 _FLAT = 1e-13
 
 
-def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
+def applies(problem: ERM) -> bool:
     """Whether it is for this problem: quadratic penalty, a smooth loss that it knows, small."""
     if softmax.applies(problem):
         return True
@@ -93,7 +78,7 @@ def applies(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> bool:
     if not (known and problem.g.is_quadratic):
         return False
     unknowns = (problem.d + 1) * (1 if problem.loss.by_output else problem.K)
-    return unknowns <= tuning.most and problem.n_samples * (problem.d + 1) <= tuning.room
+    return unknowns <= MOST and problem.n_samples * (problem.d + 1) <= ROOM
 
 
 def at_once(problem: ERM) -> bool:
@@ -105,10 +90,10 @@ def one_step(problem: ERM) -> bool:
     """Whether one step is all there is: phi'' is constant, and one factor serves all outputs."""
     loss = problem.loss
     constant = loss.by_output and loss.eta == loss.gamma
-    return bool(constant and applies(problem) and problem.d <= max(problem.n, TUNING.few))
+    return bool(constant and applies(problem) and problem.d <= max(problem.n, FEW))
 
 
-def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+def cost(problem: ERM) -> float:
     """Nanoseconds of a run."""
     if softmax.applies(problem):
         return softmax.cost(problem)
@@ -116,14 +101,14 @@ def cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
     pairs, unknowns = K * (K + 1) / 2, D * K
     if problem.loss.by_output:
         pairs, unknowns = K, D
-    entries = tuning.entry * n * D**2 * pairs + tuning.factor * unknowns**3 / 3
-    return tuning.steps * (entries + tuning.step)
+    entries = ENTRY * n * D**2 * pairs + FACTOR * unknowns**3 / 3
+    return STEPS * (entries + STEP)
 
 
-def sweep_cost(problem: ERM, tuning: ManyOutputsNewtonTuning = TUNING) -> float:
+def sweep_cost(problem: ERM) -> float:
     """Nanoseconds of a pass of the dual, without momentum."""
-    numbers = 2 * tuning.number * problem.samples.nnz * problem.K
-    return numbers + tuning.row * problem.n_samples + tuning.sweep
+    numbers = 2 * NUMBER * problem.samples.nnz * problem.K
+    return numbers + ROW * problem.n_samples + SWEEP
 
 
 @dataclass(frozen=True)
@@ -150,13 +135,11 @@ class BlockNewton:
 class BlockNewtonRun(Run):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
 
-    def __init__(
-        self, problem: ERM, w: Matrix, b: Vector, tuning: ManyOutputsNewtonTuning = TUNING
-    ) -> None:
-        self.problem, self._tuning = problem, tuning
+    def __init__(self, problem: ERM, w: Matrix, b: Vector) -> None:
+        self.problem = problem
         self.seen_as = problem.unpenalised() if problem.intercept else problem
         self._map = self.seen_as.samples
-        self._factors = applies(problem, tuning)
+        self._factors = applies(problem)
         if self._factors:
             self._X = self._map.view(views.table)
         self._W = np.vstack([w, b[None]]) if problem.intercept else np.array(w)
@@ -191,7 +174,7 @@ class BlockNewtonRun(Run):
         self.stuck = not moved
         if not self._factors:
             return Work(min(self._passes, budget.passes))
-        per = cost(p, self._tuning) / self._tuning.steps / sweep_cost(p, self._tuning)
+        per = cost(p) / STEPS / sweep_cost(p)
         return Work(max(1, min(round(per), budget.passes)))
 
     def _step(self, gradient: Matrix, against: Matrix) -> bool:
@@ -202,14 +185,14 @@ class BlockNewtonRun(Run):
         dz = self._times(against)
         # where H is nearly singular, 1 is far too long
         size, reach = float(np.abs(dz).max(initial=0)), 1 + float(np.abs(self._z).max(initial=0))
-        step = min(1.0, self._tuning.longest * reach / size) if size > 0 else 1.0
+        step = min(1.0, LONGEST * reach / size) if size > 0 else 1.0
         if -slope <= _ROUNDING * abs(self._value):  # P cannot tell: the gradient has to
             return self._follow(gradient, step * against)
         shortest, value = 1e-10 * step, math.inf
         while step > shortest:  # not if it is zero, or not a number
             W = self._W - step * against
             value = self._primal(W, self._z - step * dz)
-            if value <= self._value + self._tuning.share * step * slope:
+            if value <= self._value + SHARE * step * slope:
                 break
             step /= 2
         if not value < self._value:
@@ -281,10 +264,10 @@ class BlockNewtonRun(Run):
 
         size = float(np.linalg.norm(gradient))
         self._first = self._first or size
-        aim = size * min(self._tuning.rough, math.sqrt(size / self._first)) if size > 0 else 0.0
+        aim = size * min(ROUGH, math.sqrt(size / self._first)) if size > 0 else 0.0
         found, self._passes = np.zeros_like(gradient), 2
         path = steps(times, np.copy, gradient.copy())
-        for step, way, _, square in islice(path, self._tuning.iterations):
+        for step, way, _, square in islice(path, ITERATIONS):
             found += step * way
             if math.sqrt(square) <= aim:
                 break

@@ -19,7 +19,7 @@ from ...problems.costs import (
 )
 from ...problems.erm import ERM
 from ..linalg import factor
-from ..newton.elimination import TUNING
+from ..newton import elimination
 from ..newton.id_rows import split
 from ..newton.ids import columns_of
 
@@ -185,11 +185,13 @@ def newton_ids(problem: ERM, tol: float) -> float:
 
     The multiply-adds of S are known once the rows are sorted; before, they are bounded.
     """
-    n, X, t = problem.n_samples, columns_of(problem), TUNING
+    n, X, t = problem.n_samples, columns_of(problem), elimination.TUNING
     made = X.view(split)
     others = X.shape[1] - made.ids
-    one = t.number * X.nnz + t.row * n
-    S = t.entry * (gram_entries(problem) + made.pairs_below(X)) + t.factor * factor.madds(others)
+    one = elimination.NUMBER * X.nnz + elimination.ROW * n
+    S = elimination.ENTRY * (
+        gram_entries(problem) + made.pairs_below(X)
+    ) + elimination.FACTOR * factor.madds(others)
     steps = 1.0 if problem.loss.eta == problem.loss.gamma else IDS_STEPS
     steps += IDS_STEPS_A_DIGIT * digits(tol) if steps > 1 else 0.0
     work = IDS_NUMBER * X.nnz + IDS_ROW * n + steps * (2 * (one + RATES.call) + RATES.loss * n)

@@ -185,8 +185,7 @@ class BlockPlan(Run):
 
     def _leaves(self, gap: float) -> bool:
         """Whether the dual, at the rate of the last half of the run, takes longer than `other`."""
-        t = newton.TUNING
-        early = self._passes * self._sweep < t.earliest * self._cost
+        early = self._passes * self._sweep < newton.EARLIEST * self._cost
         kept = self._kept if self._kept < math.inf else 0.0
         if self._other == "newton":
             kept += ROUND * self._cost / self._sweep
@@ -200,7 +199,7 @@ class BlockPlan(Run):
         rate = math.log(before[1] / gap) / (self._passes - before[0])
         left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
         late = room <= 0 and left > self._target.max_passes - self._passes
-        return late or left * self._sweep > t.margin * self._cost
+        return late or left * self._sweep > newton.MARGIN * self._cost
 
     def point(self) -> Point | Certificate:
         """The answer of the method at work."""
