@@ -57,6 +57,15 @@ cdef extern from "columns.h" nogil:
                        double *squares, double *product)
 
 
+ctypedef fused entry_t:
+    apcg_narrow
+    apcg_wide
+
+#: Entries ahead, whose place is fetched.
+cdef enum:
+    AHEAD = 24
+
+
 def entry_size(bint wide):
     """The bytes of an entry."""
     return sizeof(apcg_wide) if wide else sizeof(apcg_narrow)
@@ -69,15 +78,22 @@ def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
 
     `start` has an entry more than there are columns, and `place` as many.
     """
-    cdef Py_ssize_t i, k, size = data.shape[0], d = squares.shape[0], n = indptr.shape[0] - 1
+    cdef unsigned char *at = &out[0] if out.shape[0] else NULL
+    if wide:
+        _pack(data, indices, indptr, <apcg_wide *> at, start, place, squares, most)
+    else:
+        _pack(data, indices, indptr, <apcg_narrow *> at, start, place, squares, most)
+
+
+cdef void _pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
+                entry_t *out, int64_t[::1] start, int64_t[::1] place, double[::1] squares,
+                double[::1] most) noexcept:
+    cdef Py_ssize_t i, k, size = data.shape[0], d = squares.shape[0]
     cdef int64_t at, total = 0
-    cdef apcg_narrow *narrow = <apcg_narrow *> &out[0] if size else NULL
-    cdef apcg_wide *broad = <apcg_wide *> &out[0] if size else NULL
-    cdef double x
+    cdef double square, largest, x
     with nogil:
         for k in range(d):
             place[k] = 0
-            squares[k] = most[k] = 0.0
         for k in range(size):
             place[indices[k]] += 1
         for k in range(d):
@@ -85,24 +101,20 @@ def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
             total += place[k]
             place[k] = start[k]
         start[d] = total
-        for i in range(n):
+        for i in range(indptr.shape[0] - 1):
             for k in range(indptr[i], indptr[i + 1]):
-                if k + 24 < size:
-                    if wide:
-                        APCG_FETCH_FOR_WRITE(broad + place[indices[k + 24]])
-                    else:
-                        APCG_FETCH_FOR_WRITE(narrow + place[indices[k + 24]])
+                if k + AHEAD < size:
+                    APCG_FETCH_FOR_WRITE(out + place[indices[k + AHEAD]])
                 at = place[indices[k]]
                 place[indices[k]] = at + 1
-                if wide:
-                    broad[at].row, broad[at].x = i, data[k]
-                else:
-                    narrow[at].row, narrow[at].x = i, <float> data[k]
+                out[at].row, out[at].x = i, data[k]
         for k in range(d):
+            square = largest = 0.0
             for i in range(start[k], start[k + 1]):
-                x = broad[i].x if wide else narrow[i].x
-                squares[k] += x * x
-                most[k] = fabs(x) if fabs(x) > most[k] else most[k]
+                x = out[i].x
+                square += x * x
+                largest = max(largest, fabs(x))
+            squares[k], most[k] = square, largest
 
 
 def products(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,

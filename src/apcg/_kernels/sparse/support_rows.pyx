@@ -119,33 +119,3 @@ cdef class Rows:
                     left[k] -= steep * turned[k]
                     worst = fabs(left[k]) if fabs(left[k]) > worst else worst
         return worst
-
-    def gram(self, const float[::1] bend, float least, float[:, ::1] out):
-        """The upper triangle of sum_i bend_i A_i A_i', added to out.
-
-        Rows with a smaller bend than `least` are left out.
-        """
-        if self._short:
-            _gram(self._start, self._near, self._values, bend, least, out)
-        else:
-            _gram(self._start, self._far, self._values, bend, least, out)
-
-
-cdef void _gram(const int64_t[::1] start, const position_t[::1] positions,
-                const float[::1] values, const float[::1] bend, float least,
-                float[:, ::1] out) noexcept:
-    cdef Py_ssize_t i, k, l, n = start.shape[0] - 1, mask = -1 if bend.shape[0] > 1 else 0
-    cdef position_t at, other
-    cdef float x
-    with nogil:
-        for i in range(n):
-            if bend[i & mask] < least:
-                continue
-            for k in range(start[i], start[i + 1]):
-                at, x = positions[k], bend[i & mask] * values[k]
-                for l in range(k, start[i + 1]):
-                    other = positions[l]
-                    if other >= at:  # always so, if columns and entries are in order
-                        out[at, other] += x * values[l]
-                    else:
-                        out[other, at] += x * values[l]

@@ -163,41 +163,9 @@ class SetTuning:
     rest: tuple[float, float] = (1e-5, 3e-3)
     #: sweeps after the first one then: with 3 rcv1, squared, /1000 took 1.1 of the time, with 0 1.1
     late_sweeps: int = 1
-    #: with a factor of the support as preconditioner there are at most so many, to this part: 2 to
-    #: 8 on rcv1, so that 20 say that it is of no use any more
-    factored: tuple[int, float] = (20, 1e-3)
-    #: a factor is made after so many runs of conjugate gradients, which tell their rate (logistic,
-    #: /1000, certified 1e-6, with 0, 2, 3, 4: rcv1 394, 255, 304, 249 ms, words 154, 105, 104,
-    #: 117), ...
-    factor_runs: int = 2
-    #: ... at most so often, ...
-    factors: int = 2
-    #: ... and if it costs less than what it saves: an entry of X to gather, a product of two
-    #: entries of a row (at least, and times the size: caches), the cube of the size, all in terms
-    #: of an entry in a pass, measured on rcv1 with 781, 1,922 and 5,235 columns; iterations that
-    #: are then left, and the square of the size in each (1,922 columns: 2 ms)
-    factor_costs: tuple[float, tuple[float, float], float, float, float] = (
-        2.0, (0.4, 1 / 1400), 0.004, 12.0, 0.6,
-    )  # fmt: skip
     #: a step changes no margin by more than about this, to begin with, and at least and most
     trust: float = 10.0
     trusts: tuple[float, float] = (1.0, 20.0)
-    # ---- first sweeps (`first_sweeps.py`) ----
-    # logistic, words of 20 newsgroups, rcv1 and generated text of 20,000 and 5,000 rows, lambda_max
-    # /100 and /1000, to 1e-3 and 1e-6: the mean of 16 times with a smaller and a larger value, over
-    # that with the one here. Without such sweeps it is 1.18
-    #: rows are computed anew once the squares of their moves are this on average (0.1, 1: 1.08)
-    fresh_move: float = 0.3
-    #: sweeps over all columns at theta = 1, all but the first over those that are not zero (2:
-    #: 1.11; 4: 1.09)
-    fresh_sweeps: int = 3
-    #: sweeps in random order after that, and over a few columns between Newton's steps (2: 1.04; 4:
-    #: 1.10), ...
-    fresh_mends: int = 3
-    #: ... which are those that violate by this part of a_j (0.05: 1.02; 0.2: 1.03), ...
-    fresh_much: float = 0.1
-    #: ... if such a round just before brought the gap to this part (0.7: 1.02; 0.9: 1.01)
-    fresh_pays: float = 0.8
     # ---- the softmax (decision 14) ----
     #: units in the last place that rounding may take from the diagonal of the matrix of second
     #: derivatives, and that are added to it: columns that are alike then still have a factor

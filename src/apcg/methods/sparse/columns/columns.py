@@ -15,8 +15,7 @@ from ..dense.chosen_columns import WideRun
 from ..penalty import ScaledPenalty
 from ..run import SparseRun
 from ..tuning import SetTuning
-from .first_sweeps import FreshRun
-from .packed import ENTERING, MOST_GRADIENTS
+from .packed import ENTERING, MOST_GRADIENTS, PackedRun
 from .support_cg import ColumnModel
 from .support_rows import Faces
 
@@ -28,21 +27,17 @@ ENOUGH = (0.8, 0.3)
 #: the columns gathered by rows are those whose slope is above this part of a_j: with 3 % more than
 #: the support generated text was gathered anew in three rounds
 NEXT_TO = 0.9
-#: a factor has so many more columns, which may join, as part of the support (0.05 was dearer on
-#: rcv1, logistic /1000, in a profile of an earlier build)
-FACTOR_ROOM = 0.03
 
 _NONE = np.empty(0)
 
 
-class ColumnsRun(FreshRun):
+class ColumnsRun(PackedRun):
     """A model on the columns that may move: P itself for the squared loss."""
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
         self._model: _Fixed | None = None
-        exact = self.losses.constant
-        self._faces = Faces(self._samples, tuning, exact=exact, intercept=problem.intercept)
+        self._faces = Faces(self._samples, tuning)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """The squared loss with a small support goes on by Gram matrices of sets."""
@@ -68,8 +63,7 @@ class ColumnsRun(FreshRun):
         slope = self.slope.copy() if self.slope.size else np.zeros(self.problem.d)
         self._packed.products(-self.at.slope, slope, self.kept)
         self.now(slope=slope)
-        d = self.problem.d
-        self.cost += 0.5 * (1 if self.kept is None else self.kept.size / d)
+        self.cost += 0.5 * (1 if self.kept is None else self.kept.size / self.problem.d)
 
     def _descend_exactly(self) -> None:
         if self.plain:
@@ -126,7 +120,7 @@ class ColumnsRun(FreshRun):
                 break
             worst = model.sweep()
         if self.theta == 1 and worst > needed:
-            size, cut = self._face(W, model, p.weights, p.n * penalty.b, worst, needed)
+            size, cut = self._face(W, model, p.weights, worst, needed)
             stable = size == self.pace.size and cut <= tuning.stable[0] * size
             self.pace.steer(size, stable, MOST_GRADIENTS[0], tuning.gradients[0])
         self.cost += model.spent / (2 * max(self._samples.nnz, 1))
@@ -137,38 +131,32 @@ class ColumnsRun(FreshRun):
         return self._go(W, model.v, way, fixed.intercept(W, model.v))
 
     def _face(
-        self, W: Index, model: ColumnModel, bend: Vector, b: Vector, worst: float, needed: float
+        self, W: Index, model: ColumnModel, bend: Vector, worst: float, needed: float
     ) -> tuple[int, int]:
         """Conjugate gradients on the support, in the way that is predicted to be the fastest."""
         tuning, faces, most, share = self.tuning, self._faces, self.pace.most, self.tuning.residual
         digits = math.log(max(worst / needed, 1.0)) if needed > 0 else math.inf
         ridged = self.penalty.ridged  # then the gap is of second order, and half of them will do
         digits *= 0.5 if ridged else 1.0
-        turn = faces.turn(W, model.support, self._likely, bend, b, digits)
-        if faces.factor is not None:
-            most, share = tuning.factored
-        elif turn is not None:
+        S = model.support
+        turn = faces.turn(W, S, float(model.cost[S].sum()), self._next, bend, digits)
+        if turn is not None:
             most = tuning.long_run
             if faces.settled and not ridged:
                 share = tuning.rest[not self.losses.constant]
         found = model.face(most, share, needed, turn)
-        faces.learn(model.done, most, model.left, found[1])
+        faces.learn(model.done, model.left, found[1])
         return found
 
     @property
     def _more_sweeps(self) -> int:
         """After the first one: the better a step on the support, the fewer."""
-        if self._faces.factor is not None:
-            return 0
         return self.tuning.late_sweeps if self._faces.ready else self.tuning.more_sweeps
 
-    def _likely(self, few: bool) -> Index:
-        """The columns that may be in the support some time: those next to it."""
-        if not few:
-            return self._near(NEXT_TO * self.penalty.a)
-        slack = np.where(self.w != 0, np.inf, np.abs(self.slope) - self.penalty.a)
-        count = int(np.count_nonzero(self.w) * (1 + FACTOR_ROOM))
-        return np.argpartition(-slack, min(count, slack.size - 1))[:count]
+    def _next(self, ids: Index) -> tuple[Index, Packed]:
+        """These columns, and those that may be in the support some time: they are next to it."""
+        some = np.union1d(ids, self._near(NEXT_TO * self.penalty.a))
+        return some, self._packed
 
     def _needed(self, value: float, v: Vector) -> float:
         """The violation that is small enough for the gap that is asked for: see `wanted`."""
@@ -209,7 +197,7 @@ class ColumnsRun(FreshRun):
         worst, high = self._sweep(model)
         if self.theta == 1 and high:
             needed = self._needed(value, model.v) / self.problem.n
-            self._face(W, model, bend, penalty.b, worst, needed)
+            self._face(W, model, bend, worst, needed)
         self.cost += (model.spent + scaled.start[-1]) / (2 * max(self._samples.nnz, 1))
         step = model.v - v
         if not step.any():

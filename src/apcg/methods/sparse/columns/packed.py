@@ -96,10 +96,6 @@ class PackedRun(SparseRun):
         """What float32 may do to a slope."""
         return 1e-7 if self.narrow else SparseRun.slack
 
-    @property
-    def falls(self) -> float:
-        return self.tuning.stage[0]
-
     # ---- the gap --------------------------------------------------------------------------------
 
     def gap(self) -> tuple[float, float]:

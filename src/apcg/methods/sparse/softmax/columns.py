@@ -75,6 +75,10 @@ class ClassColumnsRun(PackedRun):
         self.now(pair=None)
         self.cost += 0.5 * some.size / d
 
+    @property
+    def falls(self) -> float:
+        return self.tuning.stage[0]
+
     # ---- the gap --------------------------------------------------------------------------------
 
     def _gap_at(self, theta: float) -> tuple[float, float]:
