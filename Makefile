@@ -13,7 +13,7 @@ export PATH := $(BIN):$(PATH)
 help:  ## these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(or $(wildcard $(READY)),$(DEMO_READY))  ## train and compare: certificates, tables, pictures in out/; 10 s, and some minutes the first time
+demo: $(or $(wildcard $(READY)),$(DEMO_READY))  ## train and compare: certificates, tables, pictures in out/; 10 s, and 2 to 5 minutes the first time
 	$(BIN)/python examples/demo.py --out out
 
 test: $(READY)  ## the quick tests, of every module: a few minutes

@@ -168,6 +168,8 @@ def test_no_convergence_is_a_warning_that_helps(cancer):
         APCGClassifier(alpha=1e-6, max_epochs=2, method="dual").fit(*cancer)
     with pytest.warns(ConvergenceWarning, match=r"3 of 3 problems.* for class"):
         APCGClassifier(alpha=1e-6, max_epochs=2).fit(cancer[0], np.arange(569) % 3)
+    with pytest.warns(ConvergenceWarning, match=r"There is no minimum.*Take a penalty"):
+        APCGClassifier("logistic", penalty=None).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
 
 
 def test_warm_start(cancer):

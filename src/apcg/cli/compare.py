@@ -128,7 +128,7 @@ def compare(
 
 def _print(alpha: float, rows: list[comparison.Row], max_passes: int) -> None:
     gaps = [f"{g:g}" for g in comparison.GAPS]
-    head = ["", *gaps, "P(w)", "at the end"]
+    head = ["", *gaps, "P(w)", "gap at the end"]
     lines = []
     for row in rows:
         cells = [_cost(row, g, max_passes) for g in gaps]

@@ -162,11 +162,15 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         gap, epochs, code, name = max(missed)
         where = f" for {name}" if len(solutions) > 1 else ""
         count = f" ({len(missed)} of {len(solutions)} problems)" if len(solutions) > 1 else ""
-        cure = (
-            "That is as far as double precision goes: raise tol."
-            if code == "precision"
-            else f"{_TAKE_AUTO if self.method != 'auto' else ''}Raise max_epochs, tol or alpha, or "
-            "scale the features (StandardScaler, with_mean=False if sparse)."
+        cures = {
+            "precision": "That is as far as double precision goes: raise tol.",
+            "no_minimum": "There is no minimum: w separates the classes, and without a penalty the "
+            "loss falls on as w grows. Take a penalty and alpha > 0.",
+        }
+        cure = cures.get(
+            code,
+            f"{_TAKE_AUTO if self.method != 'auto' else ''}Raise max_epochs, tol or alpha, or "
+            "scale the features (StandardScaler, with_mean=False if sparse).",
         )
         warnings.warn(
             f"{type(self).__name__} did not reach tol={tol:g}{count}: the relative duality "
