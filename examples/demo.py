@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+
+from apcg.cli import main
 
 NEXT = """
 Pictures are in {out}: {pictures}.
@@ -30,12 +30,14 @@ Next, with .venv/bin in your PATH:
 def run(*words: str) -> None:
     """Show a command, and run it."""
     print(f"\n$ {shlex.join(['apcg', *words])}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "apcg", *words], check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
+    try:
+        main(list(words))
+    except SystemExit as left:
+        if left.code:
+            raise
 
 
-def main() -> None:
+def demo() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures")
     out = parser.parse_args().out
@@ -50,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    demo()
