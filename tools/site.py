@@ -104,9 +104,10 @@ def run(example: Path) -> Path:
         return kept
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
-    env = os.environ | {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "error"}
-    done = subprocess.run([sys.executable, example], cwd=kept, capture_output=True, text=True,
-                          env=env)  # fmt: skip
+    # not PYTHONWARNINGS: meson, which may build the kernels first, would get it too
+    command = [sys.executable, "-W", "error", example]
+    env = os.environ | {"MPLBACKEND": "Agg"}
+    done = subprocess.run(command, cwd=kept, capture_output=True, text=True, env=env)
     if done.returncode:
         shutil.rmtree(kept)
         raise RuntimeError(f"{example} failed:\n{done.stdout}\n{done.stderr}")
