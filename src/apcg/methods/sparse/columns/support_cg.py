@@ -20,8 +20,6 @@ from .support_rows import Turn
 _NONE = np.empty(0)
 #: shares of a step of conjugate gradients that are tried
 SHARES = (1.0, 0.3, 0.09)
-#: steps that end at the first edge and are begun again without it
-_ATTEMPTS = 3
 
 
 class ColumnModel:
@@ -79,19 +77,9 @@ class ColumnModel:
 
         They end after `most`, at `share` of the residual, or when none of it is above `least`.
         """
-        for _ in range(_ATTEMPTS):
-            S = self.support
-            if not S.size:
-                return 0, 0
-            cut = self._along(S, most, share, least, turn)
-            if cut >= 0:
-                return S.size, cut
-        return S.size, S.size
-
-    def _along(
-        self, S: NDArray[np.int64], most: int, share: float, least: float, turn: Turn | None
-    ) -> int:
-        """How many v_j of the support a step cuts; -1 if it went to the first edge only."""
+        S = self.support
+        if not S.size:
+            return 0, 0
         on, v = self._penalty.on(S), self.v[S]
         before, r = self._value(on, v), self.r.copy()
         low, high = on.room(v)
@@ -113,20 +101,9 @@ class ColumnModel:
             self._arrive(S, new, *((there, None) if t == 1 else (v, r)))
             if self._value(on, new) < before:
                 self.v[S] = new
-                return int(np.count_nonzero((new == low) | (new == high)))
-        edge = np.where(step > 0, high, low)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.where(step != 0, (edge - v) / step, np.inf)
-        first = int(np.argmin(far))
-        new = np.clip(v + min(float(far[first]), 1.0) * step, low, high)
-        if far[first] <= 1:
-            new[first] = edge[first]
-        self._arrive(S, new, v, r)
-        if not self._value(on, new) <= before:  # rounding has won
-            self._arrive(S, v, v, r)
-            return S.size
-        self.v[S] = new
-        return -1
+                return S.size, int(np.count_nonzero((new == low) | (new == high)))
+        self._arrive(S, v, v, r)
+        return S.size, S.size
 
     def _pull(self, S: NDArray[np.int64], on: ScaledPenalty, v: Vector) -> Vector:
         """Minus the gradient of M on the support."""

@@ -22,18 +22,9 @@ from ..tuning import SetTuning
 class ModelTuning:
     """Constants of a model of groups."""
 
-    #: conjugate gradients on the groups that are not zero, at most, and the share of the residual
-    #: that they leave
-    gradients: int = 50
-    residual: float = 1e-3
-    #: a Newton step is by a factor if that takes fewer ns: so many times the cube of the support
-    #: (one output, more: 0.43 and 1.4 ms at 300 columns), or all conjugate gradients, by
-    #: multiply-adds; 0.1 in the place of 0.05 was no different in the cells that were tried
+    #: ns of a Newton step by a factor, over the cube of the support: one output, more (0.43 and 1.4
+    #: ms at 300 columns)
     cube: tuple[float, float] = (0.02, 0.05)
-    gradient: float = 0.1
-    #: and where conjugate gradients did not arrive, if the support has at most so many columns
-    #: (not varied)
-    widest: int = 2000
     #: there are as many sweeps between Newton steps as take the time of one, in ns: of its calls;
     #: and of a sweep for each group and each multiply-add (0.07 at 500 columns, 0.2 at 50). With 4
     #: before the first one 300 x 300, 6 outputs, takes up to 2.5 times as long
@@ -152,8 +143,6 @@ class GroupModel:
         self._v = np.array(w.reshape(size, -1).T, order="C")
         bend = largest(self.G, on.starts) if bend is None else bend
         self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
-        self._factored = False  # whether conjugate gradients were not enough
-        self._cut = False  # whether the step of a factor that was made for that was cut
         #: ns that it took, as predicted
         self.work = 0.0
 
@@ -195,12 +184,7 @@ class GroupModel:
         return MODEL.group * groups + MODEL.madd * size * size * len(self._v)
 
     def _newton_cost(self, size: int) -> float:
-        return MODEL.calls + min(self._costs(size))
-
-    def _costs(self, size: int) -> tuple[float, float]:
-        """Of a factor, and of conjugate gradients."""
-        K = len(self._v)
-        return MODEL.cube[K > 1] * size**3, MODEL.gradient * MODEL.gradients * size * size * K
+        return MODEL.calls + MODEL.cube[len(self._v) > 1] * size**3
 
     def _newton(self) -> bool:
         """A Newton step where the penalty is smooth; whether it was cut."""
@@ -212,7 +196,11 @@ class GroupModel:
             return False
         q = np.repeat(np.arange(norms.size), sizes)[S]
         G = self.G if S.size == len(self.G) else self.G[np.ix_(S, S)]
-        step = self._step(G, self.g[S], v[S] / norms[q][:, None], on.a[q], norms[q], q)
+        unit, bend = v[S] / norms[q][:, None], on.a[q] / norms[q]
+        solve = _by_columns if len(self._v) == 1 else _by_outputs
+        step = solve(G, self.g[S] - on.a[q][:, None] * unit, unit, bend, q)
+        if not np.isfinite(step).all():
+            return False
         change, before = G @ step, float(on.a @ norms)
         # of a long step where G is singular, rounding made curve negative, and P 1e20
         slope, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
@@ -227,30 +215,7 @@ class GroupModel:
             t *= 0.5
         else:
             t = 0.0
-        self._cut = self._cut or (self._factored and t < 1)
         return 0 < t < 1
-
-    def _step(
-        self, G: Matrix, g: Matrix, unit: Matrix, a: Vector, norms: Vector, q: Index
-    ) -> Matrix:
-        """The step on groups that are not zero: a and norms are of the group q of each row."""
-        bend, pull = a / norms, g - a[:, None] * unit
-        by_factor, by_gradients = self._costs(q.size)
-        self._factored = self._factored and not self._cut and q.size <= MODEL.widest
-        if by_factor <= by_gradients or self._factored:
-            found = (_by_columns if unit.shape[1] == 1 else _by_outputs)(G, pull, unit, bend, q)
-            if np.isfinite(found).all():
-                return found
-        heads = np.flatnonzero(np.concatenate([[True], q[1:] != q[:-1]]))
-        within = np.repeat(np.arange(heads.size), np.diff(np.append(heads, q.size)))
-        each = bend[:, None]
-
-        def across(p: Matrix) -> Matrix:
-            along = np.add.reduceat(np.einsum("jk,jk->j", unit, p), heads)[within]
-            return np.asarray(G @ p + each * (p - along[:, None] * unit))
-
-        step, self._factored = _conjugate_gradients(across, pull, G.diagonal()[:, None] + each)
-        return step
 
 
 def _by_columns(G: Matrix, pull: Matrix, unit: Matrix, bend: Vector, q: Index) -> Matrix:
@@ -287,25 +252,3 @@ def _by_outputs(G: Matrix, pull: Matrix, unit: Matrix, bend: Vector, q: Index) -
     y = blas.dsymm(1.0, found, pull, lower=1)
     t = Factor(T).solve(np.einsum("jk,jk->j", side, y))
     return np.asarray(y + blas.dsymm(1.0, found, t[:, None] * side, lower=1))
-
-
-def _conjugate_gradients(across: Any, pull: Matrix, scale: Matrix) -> tuple[Matrix, bool]:
-    """The solution of across(step) = pull, preconditioned by `scale`; whether it is not there."""
-    step, left = np.zeros_like(pull), pull.copy()
-    ready = left / scale
-    way, size = ready.copy(), float(np.sum(left * ready))
-    first = size
-    for _ in range(MODEL.gradients):
-        if not size > MODEL.residual**2 * first:
-            return step, False
-        ahead = across(way)
-        bend = float(np.sum(way * ahead))
-        if not bend > 0:
-            return step, False
-        t = size / bend
-        step += t * way
-        left -= t * ahead
-        ready = left / scale
-        size, before = float(np.sum(left * ready)), size
-        way = ready + (size / before) * way
-    return step, True

@@ -4,7 +4,7 @@
 
 A round is one of `working_set` with groups in the place of columns: the gradient, the groups that
 may move, a model on them by their Gram matrix, a search along the line. Sweeps over blocks find
-which groups are zero; where they are slow, conjugate gradients on those that are not, where the
+which groups are zero; where they are slow, Newton steps on those that are not, where the
 penalty is smooth, find the rest.
 
 The squared loss may have K outputs: its Gram matrix is that of one. The softmax has the K entries
