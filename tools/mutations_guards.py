@@ -7,7 +7,7 @@ from mutant import Mutant
 BEST, SCALE, CTRL_C = "test_best_seen.py", "test_any_scale.py", "test_ctrl_c.py"
 ROOM, WEAK = "test_room.py", "test_weakened.py"
 CERTIFICATE, SQUARES = "certify/certificate.py", "methods/sparse/groups/squares.py"
-LOOK, PATH = "methods/dual/look_k.py", "run/path.py"
+LOOK, PATH = "methods/dual/sweeps_k.py", "run/path.py"
 INTERRUPTED = "estimators/interrupted.py"
 
 MUTANTS = [

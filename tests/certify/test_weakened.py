@@ -13,8 +13,8 @@ from apcg.certify.certificate import certify, joined
 from apcg.certify.points import Certificate, Point, Start
 from apcg.datasets import DataError
 from apcg.methods.base import Budget, Target
-from apcg.methods.dual.look_k import LookK
 from apcg.methods.dual.setup_k import SetupK
+from apcg.methods.dual.sweeps_k import LookK
 from apcg.methods.dual.tuning import MANY
 from apcg.methods.sparse import GroupSet
 from apcg.model import LinearModel

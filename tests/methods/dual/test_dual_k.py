@@ -263,3 +263,13 @@ def test_newton_gets_on_where_its_matrix_is_nearly_singular():
         model = APCGClassifier(multi_class="crammer_singer", random_state=seed)
         model.fit(X, [1, 1, 1, 2, 2, 2, 3, 3, 3])
         assert model.status_.code == "converged"
+
+
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
+def test_dual_is_a_name_for_k_outputs_too(loss):
+    p = problem(loss, alpha=1e-2)
+    r = solve(p, "dual", tol=1e-7, random_state=0)
+    assert r.converged
+    assert r.primal == pytest.approx(solve(p, tol=1e-9, random_state=0).primal, rel=2e-7)
+    with pytest.raises(ValueError, match=r"'dual' needs penalty"):
+        solve(ERM(p.samples.stored, p.y, p.loss, "l1", p.alpha), "dual")

@@ -12,7 +12,7 @@ from apcg import ERM, solve
 from apcg._kernels.data import products_k
 from apcg.certify.result import Solution
 from apcg.data import compact
-from apcg.methods.dual.look_k import error_bound
+from apcg.methods.dual.sweeps_k import error_bound
 from apcg.methods.dual.tuning import MANY
 from apcg.methods.plan.plan import Auto
 
@@ -26,7 +26,7 @@ def exact(p, found):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", ["softmax", "smoothed", "crammer_singer", "logistic"])
 def test_a_look_has_the_values_of_its_points(loss, weighted, large):
-    """D by the identity of `look_k` is D(x), never above it by more than rounding."""
+    """D by the identity of `LookK` is D(x), never above it by more than rounding."""
     p = rare(problem(loss, alpha=1e-3, weighted=weighted, layout="csr", n=150))
     run = started(p, large=large)
     for _ in range(4):

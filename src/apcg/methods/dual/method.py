@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,8 @@ from ..base import (
     KNOWN_LOSS,
     L2_PENALTY,
     MANY_OUTPUTS,
-    ONE_OUTPUT,
     SMOOTH_LOSS,
+    Need,
     Needs,
     Target,
     check_dual_start,
@@ -27,6 +27,16 @@ from .setup_one import SetupOne
 from .sweeps_k import PlainK
 from .sweeps_one import PlainOne
 from .tuning import MANY, ONE, PARTS, TuningK, TuningOne
+
+
+def _of_one(need: Need) -> Need:
+    """The need, of problems with one output."""
+    return replace(need, holds=lambda p: p.K > 1 or need.holds(p))
+
+
+def _of_many(need: Need) -> Need:
+    """The need, of problems with K outputs."""
+    return replace(need, holds=lambda p: p.K == 1 or need.holds(p))
 
 
 def begin(
@@ -53,37 +63,21 @@ def begin(
 
 @dataclass(frozen=True)
 class DualSweeps:
-    """Dual coordinate sweeps, plain and with momentum.
+    """Dual coordinate sweeps, plain and with momentum; over blocks if there are K outputs.
 
-    without  ideas to leave out: "momentum", "visits", "shrinking", "settling", "blocks"
+    without  ideas to leave out: "momentum", "visits", "shrinking", "settling", and "blocks" of rows
+    tuning   a `TuningOne` or a `TuningK`, by the problem; None: the usual one
     """
 
     without: tuple[str, ...] = ()
-    tuning: TuningOne = ONE
+    tuning: TuningOne | TuningK | None = None
     name: ClassVar[str] = "dual"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, L2_PENALTY, KNOWN_LOSS)
+    needs: ClassVar[Needs] = (_of_one(L2_PENALTY), _of_one(KNOWN_LOSS), _of_many(DUAL_BLOCKS))
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.without) - set(PARTS))
         if unknown:
             raise ValueError(f"without: got {unknown}, expected some of {', '.join(PARTS)}.")
-
-    def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
-        """Begin at x, or at what fits w, or at zero."""
-        return begin(problem, at, target, rng, self.without, self.tuning)
-
-
-@dataclass(frozen=True)
-class BlockDual:
-    """Sweeps over blocks of K outputs, plain and with momentum.
-
-    without  ideas to leave out: "momentum", "visits", "shrinking", "settling"
-    """
-
-    without: tuple[str, ...] = ()
-    tuning: TuningK = MANY
-    name: ClassVar[str] = "dual"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, DUAL_BLOCKS)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> DualRun:
         """Begin at x, or at what fits w, or at zero."""

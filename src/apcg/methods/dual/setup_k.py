@@ -43,7 +43,7 @@ class SetupK:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
-        #: whether looks take D from the W that plain sweeps keep (`look_k.py`)
+        #: whether looks take D from the W that plain sweeps keep (`sweeps_k.LookK`)
         self.quick_looks = a == 0 and not p.intercept and self.kind != COLUMNS
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)

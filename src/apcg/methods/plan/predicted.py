@@ -18,7 +18,6 @@ from ...problems.costs import (
     product,
 )
 from ...problems.erm import ERM
-from ..linalg import factor
 from ..newton import elimination
 from ..newton.id_rows import split
 from ..newton.ids import columns_of
@@ -185,17 +184,15 @@ def newton_ids(problem: ERM, tol: float) -> float:
 
     The multiply-adds of S are known once the rows are sorted; before, they are bounded.
     """
-    n, X, t = problem.n_samples, columns_of(problem), elimination.TUNING
-    made = X.view(split)
-    others = X.shape[1] - made.ids
-    one = elimination.NUMBER * X.nnz + elimination.ROW * n
-    S = elimination.ENTRY * (
-        gram_entries(problem) + made.pairs_below(X)
-    ) + elimination.FACTOR * factor.madds(others)
+    n, X = problem.n_samples, columns_of(problem)
+    one = elimination.one_product(X)
     steps = 1.0 if problem.loss.eta == problem.loss.gamma else IDS_STEPS
     steps += IDS_STEPS_A_DIGIT * digits(tol) if steps > 1 else 0.0
     work = IDS_NUMBER * X.nnz + IDS_ROW * n + steps * (2 * (one + RATES.call) + RATES.loss * n)
-    if t.dear * one >= S and others <= t.widest:
+    made = X.view(split)
+    others = X.shape[1] - made.ids
+    S = elimination.one_matrix(gram_entries(problem) + made.pairs_below(X), others)
+    if elimination.TUNING.dear * one >= S and others <= elimination.TUNING.widest:
         kind = 0 if steps == 1 else 1 + (problem.loss.kinks.size > 0)
         return work + IDS_MADE[kind] * S
     if 2 * made.rows.sum() < n:

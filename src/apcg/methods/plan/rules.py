@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..base import Method, unmet
-from ..dual.method import BlockDual, DualSweeps
+from ..dual.method import DualSweeps
 from ..dual.tuning import PARTS
 from ..interior.general import InteriorK
 from ..interior.interior import Interior
@@ -82,7 +82,8 @@ def _span(case: Case) -> Method:
 
 
 def _sweeps(case: Case, *left_out: str) -> DualSweeps:
-    return DualSweeps((*(idea for idea in PARTS if not case.may(idea)), *left_out))
+    parts = (*(idea for idea in PARTS if not case.may(idea)), *left_out)
+    return DualSweeps(parts, case.outputs if case.problem.K > 1 else None)
 
 
 def _adaptive(case: Case) -> Method:
@@ -341,7 +342,7 @@ RULES = (
         many=True,
         of="L2 or elastic net otherwise",
         when=lambda c: True,
-        first=lambda c: BlockDual(c.without, c.outputs),
+        first=_sweeps,
         why=lambda c: f"sweeps over blocks of {c.problem.K} outputs",
         then='if the dual turns out to be slow and W is small, "newton" for a smooth loss with L2, '
         '"interior" for all others, and where that goes round between the pieces of a loss',
