@@ -68,6 +68,29 @@ def test_answers_are_those_of_one_machine(loss, penalty, shards):
         assert abs(r.primal - one.primal) <= 1e-6 * abs(one.primal) + one.gap
 
 
+@pytest.mark.filterwarnings("ignore:loss 'hinge' has kinks")
+@pytest.mark.parametrize("small", [True, False])
+def test_shards_of_one_row(small, monkeypatch):
+    X, real = samples("dense", 5, 17)
+    if not small:
+        monkeypatch.setattr(loop, "_SIDE", 1)
+    r, _, _ = solved(X, labels("hinge", real), 5, "hinge", alpha=1e-5)
+    assert r.converged, r.status
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", losses.Pinball(0.3), "hinge"], ids=str)
+def test_lines_with_few_features_take_few_gram_matrices(loss):
+    """Also where all rows can be fitted, and alpha is so small that steps of Newton's method on a
+    smoothed loss creep; x at its bounds is feasible for all rows together."""
+    for seed in range(3):
+        X, real = samples("dense", 50, 100, seed)
+        weights = np.random.default_rng(seed).random(50)
+        r, run, _ = solved(X, labels(loss, real), 3, loss, alpha=3e-5, intercept=seed == 1,
+                           weights=weights)  # fmt: skip
+        assert r.converged, r.status
+        assert run.sums.grams <= 40
+
+
 def test_bounds_and_weights_of_features():
     X, real = samples()
     r, _, whole = solved(X, real, 3, "squared", "l1", 0.05, positive=True)

@@ -33,6 +33,8 @@ CAREFUL = 3  #: searches with probes at first
 class Directions:
     """An iteration after the other, from where `sums` is."""
 
+    stuck = False
+
     def __init__(self, sums: Sums, seed: int, local: bool) -> None:
         self.sums, self._seed = sums, seed
         self._local = self._can = local

@@ -19,7 +19,9 @@ from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Report
 from ...certify.result import Solution, Status, Trace, answer
 from ...engines import LOSSES, Engine, Lost, NoWorkers
+from ..interior.interior import LINES
 from .directions import Directions
+from .interior import InteriorSteps
 from .lines import LineSteps
 from .newton import NewtonSteps
 from .problem import Sharded
@@ -50,6 +52,10 @@ class Steps(Protocol):
     @property
     def unmixed(self) -> bool:
         """Whether it found that the shards are not alike."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether its steps lead nowhere any more."""
 
     def step(self) -> None:
         """One iteration, which ends in a look."""
@@ -91,15 +97,15 @@ def method_for(sums: Sums, seed: int, tol: float) -> tuple[Steps, str]:
     size = int(np.prod(p.shape))
     room = _FEW + 2 * p.nnz / sums.engine.shards
     small = size <= _SIDE and size * size <= room and p.blocks * p.madds <= _GRAMS * max(p.nnz, 1)
+    if p.loss.gamma == 0 and small and isinstance(p.loss, LINES):
+        return InteriorSteps(sums), f"interior points: kinks, {size} weights"
     if p.loss.gamma == 0:
-        inner = "newton" if small else "quasi-Newton"
-        if not small:
-            warnings.warn(
-                f"loss {p.loss.name!r} has kinks, and with {p.d:,} features on several machines "
-                'that takes hundreds of rounds; "smoothed_hinge" and "huber" take tens.',
-                stacklevel=5,
-            )
-        return LineSteps(sums, seed, small), f"augmented Lagrangian with {inner}: kinks"
+        warnings.warn(
+            f"loss {p.loss.name!r} has kinks, and with {p.d:,} features on several machines "
+            'that takes hundreds of rounds; "smoothed_hinge" and "huber" take tens.',
+            stacklevel=5,
+        )
+        return LineSteps(sums, seed), "augmented Lagrangian with quasi-Newton: kinks"
     if not p.g.is_quadratic:
         return SparseSteps(sums), "working sets: the penalty has an L1 part or bounds"
     if small:
@@ -195,7 +201,7 @@ class Driver:
             self._strict *= 0.5
         self._idle = 0 if s.gap < 0.9 * self._least else self._idle + 1
         self._least = min(self._least, s.gap)
-        if self._idle > _PATIENCE:
+        if self._method.stuck or self._idle > _PATIENCE:
             return "precision" if s.gap <= 1e-10 * abs(s.primal) else "stuck"
         if s.passes >= limits.max_epochs:
             return "max_epochs"

@@ -1,4 +1,4 @@
-"""Losses made of lines (hinge, epsilon-insensitive, pinball): an augmented Lagrangian on x.
+"""Losses made of lines (hinge, epsilon-insensitive, pinball), large d: augmented Lagrangian.
 
     phi_c(m) = max_x -x m - phi*(-x) - (gamma/2)(x - c)^2
 
@@ -9,29 +9,28 @@ margins that are shifted by gamma c. The certificate is that of the loss itself.
 from __future__ import annotations
 
 from .directions import Directions
-from .newton import NewtonSteps
 from .sums import Sums
 
 #: gamma at first, what it is multiplied by, and the least.
 _FIRST, _FALL, _LEAST = 1.0, 0.3, 1e-3
 #: An inner problem ends where its gradient has fallen to this part, squared and over the ridge, of
 #: the gap; or after so many steps.
-_INNER, _STEPS = 0.1, (12, 40)
+_INNER, _STEPS = 0.1, 40
 
 
 class LineSteps:
     """Steps on the smoothed problem, which moves when it is nearly solved."""
 
-    unmixed = False
+    unmixed = stuck = False
 
-    def __init__(self, sums: Sums, seed: int, small: bool) -> None:
-        self.sums, self._small, self._seed = sums, small, seed
+    def __init__(self, sums: Sums, seed: int) -> None:
+        self.sums, self._seed = sums, seed
         self._gamma, self._begun = _FIRST, False
         self._count = 0
         self._inner = self._start()
 
-    def _start(self) -> NewtonSteps | Directions:
-        return NewtonSteps(self.sums) if self._small else Directions(self.sums, self._seed, False)
+    def _start(self) -> Directions:
+        return Directions(self.sums, self._seed, False)
 
     @property
     def name(self) -> str:
@@ -56,8 +55,7 @@ class LineSteps:
         gradient = s.gradient[: p.d].reshape(-1)
         least = float(p.ridge.reshape(-1)[: p.d].min())
         left = float(gradient @ gradient) / (2 * least)
-        enough = self._count >= _STEPS[0 if self._small else 1]
-        return enough or left <= _INNER * max(s.gap, 1e-16 * abs(s.primal))
+        return self._count >= _STEPS or left <= _INNER * max(s.gap, 1e-16 * abs(s.primal))
 
     def _move(self) -> None:
         s = self.sums

@@ -30,7 +30,7 @@ class NewtonSteps:
     """
 
     name = "newton"
-    unmixed = False
+    unmixed = stuck = False
 
     def __init__(self, sums: Sums, tol: float = 0.0) -> None:
         p, self.sums, self._tol = sums.problem, sums, tol

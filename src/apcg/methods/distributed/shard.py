@@ -23,6 +23,7 @@ from ...losses import Loss
 from ...penalties.interval import Interval
 from ...problems import forms
 from .curvature import Numbers, Simplex
+from .interior_rows import InteriorRows
 
 #: Where D is looked at between the best dual point and the new one.
 TRIALS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -93,7 +94,8 @@ class Shard:
         self.loss = self._smooth = job.loss
         self._bend: type[Numbers | Simplex] = Numbers if job.K == 1 else Simplex
         self.x = np.zeros(n if job.K == 1 else (n, job.K))
-        self.new, self._offset = self.x, np.zeros(1)
+        self.new: Any = self.x
+        self._offset: Vector | None = None
         self._best = self._last = self.x
         self.at(w)
 
@@ -126,7 +128,7 @@ class Shard:
 
     @property
     def _z(self) -> Table:
-        return self.z if self._offset.size == 1 else self.z + self._offset
+        return self.z if self._offset is None else self.z + self._offset
 
     def _move(self, c: Vector) -> None:
         if c.size:
@@ -260,6 +262,29 @@ class Shard:
             run_plain(*arrays, model, x, r, rng.permutation(kept))
         self.new = self.loss.clip(x, self.y, s)
         return r / alpha, self._conjugates()
+
+    # ---- interior points ------------------------------------------------------------------------
+
+    def interior_begin(self) -> None:
+        """Pieces of the rows, in the middle."""
+        self._pieces = InteriorRows(self.X, self.y, self.s, self.loss)
+
+    def interior(self, t: float, w: Table) -> tuple[Any, ...]:
+        """Move by t of the last step, to w: (sum of phi, of phi*, A x), and what a step needs."""
+        own, self.z, self.x = self._pieces, self.X.times(w), np.zeros_like(self.x)
+        self.x[own.kept] = own.move(t)
+        self.x = self.loss.clip(self.x, self.y, self.s)
+        total = float(self.loss.total(self.z, self.y, self.s))
+        conjugate = float(self.loss.conjugate_total(self.x, self.y, self.s))
+        return total, conjugate, self.X.adjoint(self.loss.signed(self.x, self.y)), *own.weigh()
+
+    def interior_predict(self, dw: Vector) -> tuple[Any, ...]:
+        """As `InteriorRows` does."""
+        return self._pieces.predict(dw)
+
+    def interior_correct(self, dw: Vector, centre: float) -> tuple[float]:
+        """As `InteriorRows` does."""
+        return (self._pieces.correct(dw, centre),)
 
     # ---- the certificate ------------------------------------------------------------------------
 

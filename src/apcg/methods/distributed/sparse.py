@@ -29,7 +29,7 @@ class SparseSteps:
     """Working sets, a model on each, a search, a look."""
 
     name = "working sets"
-    unmixed = False
+    unmixed = stuck = False
 
     def __init__(self, sums: Sums) -> None:
         p, self.sums, self._damping = sums.problem, sums, Damping(sums)

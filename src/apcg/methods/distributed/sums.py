@@ -153,6 +153,29 @@ class Sums:
         H[np.diag_indices(len(H))] += ridge
         return H
 
+    def furthest(self, task: str, *args: Any) -> tuple[Any, ...]:
+        """A message; of the first number of each reply the largest, of the others the sum."""
+        self.messages += 1
+        replies = self.engine.each(task, *args)
+        most = max(reply[0] for reply in replies)
+        return most, *(sum(each) for each in zip(*(reply[1:] for reply in replies), strict=True))
+
+    def look_inside(self, t: float) -> tuple[Any, ...]:
+        """P and D where interior points are after t of their step, of the x that they have there.
+
+        Gives what the next step begins with; `gradient` is lambda b w - A x/n.
+        """
+        p = self.problem
+        total, conjugate, Ax, *found = self.sum("interior", t, self.w)
+        self.vectors += 1
+        self.grams += 1
+        self.passes += 1.5 + p.gram_passes
+        self.gradient = p.ridge * self.w - Ax / p.n
+        self.primal = self.smooth = p.value(total, self.w)
+        self.v = Ax[: p.d] / (p.n * p.alpha)
+        self.dual, self._keep = p.dual(conjugate, self.v), 0.0
+        return tuple(found)
+
     def centre(self, gamma: float, cold: bool) -> None:
         """Smooth a loss of lines around the last dual point, or around 0."""
         self.tell("smooth", gamma, self._taken(), cold)

@@ -33,7 +33,14 @@ from ..._base.validation import Matrix as Table
 from ..._kernels.interior import interior as kernel
 from ...certify.points import Certificate, Point, Start
 from ...data import views
-from ...losses import EpsilonInsensitive, Hinge, Pinball, SmoothedHinge, SquaredHinge
+from ...losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Loss,
+    Pinball,
+    SmoothedHinge,
+    SquaredHinge,
+)
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Need, Needs, Target
@@ -46,6 +53,8 @@ PIECEWISE_LINEAR = Need(
     lambda p: type(p.loss) in (Hinge, EpsilonInsensitive),
     lambda p: f"loss {p.loss.name!r} is neither",
 )
+#: Losses made of lines.
+LINES = (Hinge, EpsilonInsensitive, Pinball)
 IN_PIECES = Need(
     'a loss of the hinge family, "epsilon_insensitive" or "pinball"',
     lambda p: type(p.loss) in (Hinge, SmoothedHinge, SquaredHinge, EpsilonInsensitive, Pinball),
@@ -96,6 +105,49 @@ class Interior:
         return InteriorRun(problem, target, self.tuning)
 
 
+class InnerRows:
+    """The pieces of some rows: a, and what belongs to it in the kernel's memory.
+
+    end   of the pinball loss, x begins at this end of its domain
+    """
+
+    def __init__(self, loss: Loss, y: Vector, s: Vector) -> None:
+        self._s = s
+        self._g, h = _pieces(loss, y)
+        self.end = float(loss.domain[0]) if isinstance(loss, Pinball) else 0.0
+        #: whether a is below s, as it is for losses with a slope of at most 1
+        self._bounded = math.isfinite(loss.domain[1])
+        part = 0.5 if self._bounded else 2.0 / loss.gamma
+        self.a = np.broadcast_to(part * s, h.shape).copy()
+        room = self.a.copy()  # s - a, which has more digits than the difference
+        short = h - loss.gamma * part
+        xi, sigma = np.maximum(short, 0.0) + 1.0, np.maximum(-short, 0.0) + 1.0
+        if not self._bounded:
+            xi[:], sigma = 0.0, -short
+        self.at = kernel.Pieces(
+            self.a.reshape(-1),
+            room.reshape(-1),
+            sigma.reshape(-1),
+            xi.reshape(-1),
+            np.zeros(y.size),
+            self._g.reshape(-1),
+            h.reshape(-1),
+            s,
+            np.empty((6, h.size)),
+            self._bounded,
+            loss.gamma,
+        )
+
+    def x(self) -> Vector:
+        """The dual variables of the rows."""
+        own = np.minimum(self.a, self._s) if self._bounded else self.a  # by a rounding
+        return np.asarray(own[0] + self.end * self._s if len(own) == 1 else own[0] - own[1])
+
+    def signed(self) -> Vector:
+        """What each row of X counts in A x, but for the end that x begins at."""
+        return np.ascontiguousarray((self._g * self.a).sum(axis=0))
+
+
 class PieceSums(NamedTuple):
     """Of all pieces: their products a sigma and (s - a) xi, their losses, and rows that weigh."""
 
@@ -135,43 +187,20 @@ class InteriorRun(InteriorPoints):
             rows = rows.sample(free, np.ones(free.size))
         self._rows, self._ridge = rows, problem.n * rows.ridge
         self._least = problem.n * rows.least_curvature(self._tuning.least_curvature / problem.n)
-        self._begin(*_pieces(problem, rows))
+        self._begin()
 
-    def _begin(self, g: Table, h: Table) -> None:
+    def _begin(self) -> None:
         """a in the middle, w = 0, and sigma and xi that fit."""
         rows = self._rows
         self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
-        self._w, self._g = np.zeros(rows.size), g
-        loss = rows.loss
-        #: of the pinball loss, x begins at this end of its domain
-        self._end = float(loss.domain[0]) if isinstance(loss, Pinball) else 0.0
+        self._w = np.zeros(rows.size)
+        self._rows_at = InnerRows(rows.loss, rows.y, self._s)
+        self._end, self._at = self._rows_at.end, self._rows_at.at
         self._line = 0.0, np.zeros(rows.size)
         if self._end:
             slope = rows.X.adjoint(self._end * self._s)
             self._fixed = self._fixed + slope
             self._line = self._end * float(np.dot(self._s, rows.y)), -slope
-        #: whether a is below s, as it is for losses with a slope of at most 1
-        self._bounded = math.isfinite(loss.domain[1])
-        part = 0.5 if self._bounded else 2.0 / loss.gamma
-        self._a = np.broadcast_to(part * self._s, h.shape).copy()
-        room = self._a.copy()  # s - a, which has more digits than the difference
-        short = h - loss.gamma * part
-        xi, sigma = np.maximum(short, 0.0) + 1.0, np.maximum(-short, 0.0) + 1.0
-        if not self._bounded:
-            xi[:], sigma = 0.0, -short
-        self._at = kernel.Pieces(
-            self._a.reshape(-1),
-            room.reshape(-1),
-            sigma.reshape(-1),
-            xi.reshape(-1),
-            np.zeros(rows.n),
-            g.reshape(-1),
-            h.reshape(-1),
-            self._s,
-            np.empty((6, h.size)),
-            self._bounded,
-            loss.gamma,
-        )
         self._weight, self._pull = np.empty(rows.n), np.empty(rows.n)
         self._short = self._computed_short()
         self._weigh()
@@ -181,8 +210,7 @@ class InteriorRun(InteriorPoints):
     def point(self) -> Point:
         """w and x of all rows."""
         x, d = self._x.copy(), self._rows.d
-        own = np.minimum(self._a, self._s) if self._bounded else self._a  # by a rounding
-        own = own[0] + self._end * self._s if len(own) == 1 else own[0] - own[1]
+        own = self._rows_at.x()
         if self._free is None:
             x = own
         else:
@@ -230,14 +258,14 @@ class InteriorRun(InteriorPoints):
 
     def _computed_short(self) -> Vector:
         """lambda n b w - X' g a, less the rows that are fixed."""
-        signed = np.ascontiguousarray((self._g * self._a).sum(axis=0))
+        signed = self._rows_at.signed()
         return self._ridge * self._w - self._rows.X.adjoint(signed) - self._fixed
 
     # ---- a step ---------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        rows, at, count = self._rows, self._at, 2 * self._a.size
+        rows, at, count = self._rows, self._at, 2 * self._rows_at.a.size
         made = self._factor()
         dw = made.solve(rows.X.adjoint(self._pull) - self._short)
         fastest, linear, square, pair = self._predict(dw)
@@ -309,12 +337,12 @@ def _can_balance(problem: ERM, free: Index, x: Vector) -> bool:
     return bool(low + spare <= -float(others.sum()) <= high - spare)
 
 
-def _pieces(problem: ERM, rows: Objective) -> tuple[Table, Table]:
+def _pieces(loss: Loss, y: Vector) -> tuple[Table, Table]:
     """g and h of the pieces max(0, h - g z) of the loss."""
-    if problem.loss.margin:
-        return np.ascontiguousarray(rows.y[None, :]), np.ones((1, rows.n))
-    one = np.ones(rows.n)
-    if isinstance(problem.loss, Pinball):
-        return one[None], np.ascontiguousarray(rows.y[None, :])
-    epsilon = float(problem.loss.theta[1])
-    return np.stack([one, -one]), np.stack([rows.y - epsilon, -rows.y - epsilon])
+    one = np.ones(y.size)
+    if loss.margin:
+        return np.ascontiguousarray(y[None, :]), one[None]
+    if isinstance(loss, Pinball):
+        return one[None], np.ascontiguousarray(y[None, :])
+    epsilon = float(loss.theta[1])
+    return np.stack([one, -one]), np.stack([y - epsilon, -y - epsilon])
