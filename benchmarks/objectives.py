@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from apcg import datasets, linear_model
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "common"))
 from sklearn_objectives import huber, logistic, net, quantile, ridge, svc, svr
 
 LONG = 100_000

@@ -424,5 +424,5 @@ def test_huge_numbers_end_with_the_warning_that_says_how_far_it_got():
     y = rng.standard_normal(30)
     with pytest.warns(ConvergenceWarning, match="Duality gap"):
         linear_model.LinearSVC().fit(np.full((30, 4), 2**63, np.uint64), y > 0)
-    with pytest.warns(ConvergenceWarning, match="Duality gap"):
-        linear_model.QuantileRegressor().fit(rng.standard_normal((30, 4)), 1e250 * y)
+    model = linear_model.QuantileRegressor().fit(rng.standard_normal((30, 4)), 1e250 * y)
+    assert model.status_.code == "converged"

@@ -207,7 +207,7 @@ def solve_all(
     plan: Plan,
     starts: Sequence[Any],
     options: dict[str, Any],
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     task: Task = UNWATCHED,
     n_jobs: int | None = None,
 ) -> list[Solution]:
@@ -218,6 +218,7 @@ def solve_all(
     if len(plan.problems) == 1:
         with threads.using(n_jobs):
             return [_solve(plan.problems[0], starts[0], rng, tasks[0], plan.describe, options)]
+    rng = check.generator(rng)
     seeds = map(int, rng.integers(2**31, size=len(plan.problems)))
     solve_each, problems = _solve, plan.problems
     shared: together.Together | None = None

@@ -104,7 +104,7 @@ class Answers:
             found = [unsolved(*each) for each in zip(plan.problems, starts, strict=True)]
         else:
             look = {} if watch is None else {"callback": watch, "check_every": 1}
-            found = solve_all(plan, starts, options | look, generator(random_state))
+            found = solve_all(plan, starts, options | look, seed_of(random_state))
         if watch is not None:
             watch.end(found[0])
         self.take(plan.problems, found, options["tol"])
@@ -120,7 +120,7 @@ class Answers:
         if max_iter == 0:
             found = [unsolved(p, None) for p in problems]
         else:
-            found = path(problem, alphas, random_state=generator(random_state), **options)
+            found = path(problem, alphas, random_state=seed_of(random_state), **options)
         self.take(problems, found, options["tol"])
         return found
 
@@ -179,13 +179,16 @@ def options_of(tol: float, max_iter: int | None, gap: Gap = GAP) -> dict[str, An
     }
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """The order of coordinates; None is the same every time, as scikit-learn's solvers are."""
+def seed_of(random_state: Any) -> int:
+    """The order of coordinates; None is the same every time, as scikit-learn's solvers are.
+
+    A generator is not made of it here: that takes longer than a tiny problem, which needs none.
+    """
     if random_state is None:
-        return np.random.default_rng(0)
+        return 0
     if isinstance(random_state, int | np.integer):
-        return np.random.default_rng(int(random_state))
-    return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def unsolved(problem: ERM, start: Start | None) -> Solution:

@@ -15,10 +15,11 @@ from .._base.validation import Vector
 from ..certify.points import Start
 from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
+from ..run.small import is_small
 from . import _sklearn as private
 from ._sklearn import theirs
 from .answers import PASSES, Answers, Certified
-from .paths import enet_path, gap_of, penalty_of
+from .paths import SMALL, enet_path, gap_of, penalty_of
 
 FLOATS = [np.float64, np.float32]
 
@@ -169,9 +170,9 @@ def _fit(
     describe = partial(_attributes, model, X, y, np.hstack(offsets), joint)
     plan = Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
     starts = _starts(model, problems, offsets)
-    found = answers.solve(
-        plan, model.tol, model.max_iter, model.random_state, starts, gap_of(penalty or "l2")
-    )
+    cold = all(start is None for start in starts)
+    gap = SMALL if cold and not joint and is_small(first) else gap_of(first)
+    found = answers.solve(plan, model.tol, model.max_iter, model.random_state, starts, gap)
     for name, value in describe(found).items():
         setattr(model, name, value)
     most = PASSES if model.max_iter is None else model.max_iter

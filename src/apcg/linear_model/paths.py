@@ -20,6 +20,8 @@ from .answers import Answers, Gap
 
 #: What tol means: with an L2 part the last digits are free.
 GAP, WITH_L2 = Gap(usual=1e-9, least=1e-14), Gap(usual=1e-13)
+#: Of a small problem all digits are found at this; to prove more takes longer than to find them.
+SMALL = Gap(usual=9e-11, least=1e-14)
 #: The defaults of the installed version
 _DEFAULTS = private.defaults_of(theirs.enet_path)
 _COUNT, _ALPHAS = _DEFAULTS["n_alphas"], _DEFAULTS["alphas"]
@@ -188,9 +190,9 @@ def penalty_of(l1_ratio: float, K: int = 1) -> str:
     return name if K == 1 else {"l1": "group", "elasticnet": "group_elasticnet"}[name]
 
 
-def gap_of(penalty: str) -> Gap:
+def gap_of(problem: ERM) -> Gap:
     """What tol means for it."""
-    return WITH_L2 if penalty.endswith("elasticnet") else GAP
+    return WITH_L2 if problem.penalty.endswith("elasticnet") else GAP
 
 
 def _solve(
@@ -210,7 +212,7 @@ def _solve(
         l1_ratio=l1_ratio, positive=positive, intercept=offset is not None and bool(np.any(offset)),
     )  # fmt: skip
     answers = Answers()
-    how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_of(penalty)
+    how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_of(problem)
     if grid.size > 1:
         found = answers.path(problem, grid[grid > 0], *how, gap) if np.any(grid > 0) else []
         plans = [_alone(problem, alpha) for alpha in grid[grid == 0]]

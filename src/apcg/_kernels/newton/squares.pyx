@@ -19,6 +19,8 @@ cdef double EPS = 2.0**-52
 #: Rows that are read, and read again while they are in the cache.
 cdef enum:
     BLOCK = 256
+#: Below this tolerance all digits of w are wanted.
+cdef double TIGHT = 1e-10
 
 
 
@@ -207,7 +209,8 @@ def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double
     Sweeps go on until that is small. Then one more pass computes r, P and X'Sr from w alone, which
     is what the certificate is made of, with x = t s r/gamma. If it does not do, sweeps go on with
     that X'Sr. t makes x feasible where there is no ridge_j, with a bound on the rounding of X'Sr to
-    spare. b, the last of w, is the best for the others. Returns sweeps, P and D; 0 sweeps if `most`
+    spare. Below a tol of TIGHT sweeps go on until no digit of w moves: a pass costs more. b, the
+    last of w, is the best for the others. Returns sweeps, P and D; 0 sweeps if `most`
     are too few or a feature has no curvature; D of -infinity if rounding leaves too little for tol.
     """
     cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
@@ -262,7 +265,7 @@ def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double
                 yr -= w[j] * c[j]
             D = dual_of(d, pull, norm, &soft[0], &ridge[0], yr, max(rr, 0.0), 0.0, &t)
             P = 0.5 * rr + value_of(d, &w[0], &soft[0], &ridge[0])
-            if moved > least and not P - D <= share * tol * fabs(P):
+            if moved > least and (tol < TIGHT or not P - D <= share * tol * fabs(P)):
                 continue
             if border:
                 w[d] = mean
