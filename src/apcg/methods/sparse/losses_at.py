@@ -6,7 +6,6 @@ after the other, and w may be in the order of groups.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from ...problems.erm import ERM
 
 #: b is best when the slope in b is this part of the sum of its terms' sizes.
 _BALANCE = 1e-13
-_TRIALS = 30
 
 
 @dataclass(eq=False)
@@ -138,24 +136,13 @@ class Losses:
 
     def settle(self, seen: Seen) -> tuple[Seen, Any]:
         """The same w with the intercept that is best, and how much it changed."""
-        if self.K > 1:  # squares: the first step is the last
+        if self.constant:  # squares: the first step is the last, up to rounding
             off = self.rows(seen.slope).sum(axis=0) / self.rows(seen.bend).sum(axis=0)
             return self.at(seen.z - self.spread(off)), -off
-        ones, moved = np.ones(seen.z.size), 0.0
-        rounding = 2.0**-52 * float(np.abs(seen.z).max(initial=0.0))
-        for _ in range(_TRIALS):
-            first, second = float(seen.slope.sum()), float(seen.bend.sum())
-            if abs(first) <= _BALANCE * float(np.abs(seen.slope).sum()):
-                return seen, moved
-            step = -first / second if second > 0 else math.inf
-            if abs(step) <= rounding:
-                return seen, moved
-            trial = self.along(seen.z, ones, step) if math.isfinite(step) else seen
-            if not trial.value < seen.value:  # far from a parabola: by bisection
-                step = self.problem.best_shift(seen.z)
-                return self.along(seen.z, ones, step), moved + step
-            seen, moved = trial, moved + step
-        return seen, moved
+        if abs(float(seen.slope.sum())) <= _BALANCE * float(np.abs(seen.slope).sum()):
+            return seen, 0.0
+        moved = self.problem.best_shift(seen.z)
+        return self.along(seen.z, np.ones(seen.z.size), moved), moved
 
     def dual_of(self, slope: Vector) -> Vector:
         """The dual point x of these slopes."""

@@ -62,10 +62,6 @@ class Progress:
             return Progress(min(gap, self.gap), min(value, self.value), 1, self.rounds)
         return replace(self, idle=self.idle + 1)
 
-    def spared(self) -> Progress:
-        """After a round that hardly counts."""
-        return replace(self, idle=max(self.idle - 1, 0))
-
     def in_stage(self) -> Progress:
         """With one round more in this stage."""
         return replace(self, rounds=self.rounds + 1)
