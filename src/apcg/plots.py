@@ -70,11 +70,11 @@ BOUND: Style = {
 MARKERS = 8
 
 NAMES = {
+    "auto": "auto",
     "apcg": "APCG",
     "sdca": "SDCA",
     "afg": "AFG",
     "newton": "Newton",
-    "auto": "auto (apcg)",
     "sag": "SAG",
     "svrg": "SVRG",
     "accelerated_sdca": "acc. SDCA",

@@ -58,7 +58,7 @@ def test_the_page_of_compare(compared, tmp_path):
     with chromium(tmp_path) as driver:
         opened(driver, path)
         names = [name for name, _, _ in drawn(driver)]
-        methods = ["auto (apcg)", "APCG", "SDCA"]
+        methods = ["auto", "APCG", "SDCA"]
         assert names == 2 * methods  # two lambdas; the bound has no relative gap
         assert (
             len(driver.find_elements("css selector", "#plot .scatterlayer .trace path.js-line"))

@@ -53,6 +53,21 @@ def test_the_signature_on_the_page_is_that_of_the_object(site, name):
         assert re.search(rf"\b{parameter}\b", shown), f"{name}: {parameter}"
 
 
+@pytest.mark.slow
+def test_parameters_and_attributes_have_names_and_types(site):
+    """A docstring that is no numpydoc gives a sentence for a name, or for a type."""
+    strange = []
+    for page in sorted((site / "reference").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        for item in re.findall(r'<li class="doc-section-item[^"]*">\s*<b>(.*?)</li>', text, re.S):
+            name, _, rest = item.partition("</b>")
+            words = re.sub(r"<[^>]+>", "", name).replace(", ", ",").split()
+            kind = re.sub(r"<[^>]+>", "", rest.partition("–")[0])
+            if len(words) > 1 or words == ["Attributes"] or "as in" in kind:
+                strange.append(f"{page.name}: {' '.join(words)} {kind.strip()}")
+    assert strange == []
+
+
 #: The elements of the pages, and the attributes without a value that they have.
 TAGS = """
     html head meta title link script style body header nav main article section aside footer div

@@ -107,11 +107,15 @@ class APCGClassifier(_Distributed):
 
     Parameters
     ----------
-    loss, penalty, alpha, l1_ratio, positive, gamma, multi_class, fit_intercept, tol, max_epochs,
-    random_state, verbose : as in `apcg.APCGClassifier`.
-    client : the Dask client; None is the current one.
-    shards, shuffle, timeout : as in `apcg.dask.solve`.
+    client : Client, optional
+        The Dask client; None is the current one.
+    shards, shuffle, timeout
+        As in `apcg.dask.solve`.
+    loss, penalty, alpha, l1_ratio, positive, gamma, multi_class, fit_intercept, tol, max_epochs
+        As in `apcg.APCGClassifier`, as are random_state and verbose.
 
+    Notes
+    -----
     Attributes are those of `apcg.APCGClassifier`, without `dual_coef_`: x stays with the rows.
     """
 
@@ -189,11 +193,15 @@ class APCGRegressor(_Distributed):
 
     Parameters
     ----------
-    loss, penalty, alpha, l1_ratio, positive, delta, epsilon, fit_intercept, tol, max_epochs,
-    random_state, verbose : as in `apcg.APCGRegressor`.
-    client : the Dask client; None is the current one.
-    shards, shuffle, timeout : as in `apcg.dask.solve`.
+    client : Client, optional
+        The Dask client; None is the current one.
+    shards, shuffle, timeout
+        As in `apcg.dask.solve`.
+    loss, penalty, alpha, l1_ratio, positive, delta, epsilon, fit_intercept, tol, max_epochs
+        As in `apcg.APCGRegressor`, as are random_state and verbose.
 
+    Notes
+    -----
     Attributes are those of `apcg.APCGRegressor`, without `dual_coef_`: x stays with the rows.
     """
 

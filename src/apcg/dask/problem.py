@@ -25,12 +25,16 @@ class ERM:
 
     Parameters
     ----------
-    X : a dask array, with dense or SciPy sparse chunks, or a dask dataframe.
-    y : a dask array or series with the same chunks, or a NumPy array: -1 and 1 for the hinge family
-        and logistic, 0..K-1 for "multinomial", real numbers for the others.
-    loss, penalty, alpha, l1_ratio, positive, intercept : as in `apcg.ERM`. Losses are those of
-        apcg; penalties those of features ("l2", "l1", "elasticnet", bounds), with alpha > 0.
-    sample_weight : a dask array or series with the same chunks, or a NumPy array.
+    X : dask array or dask dataframe
+        An array has dense or SciPy sparse chunks.
+    y : dask array, dask series or array
+        With the same chunks: -1 and 1 for the hinge family and logistic, 0..K-1 for "multinomial",
+        real numbers for the others.
+    sample_weight : dask array, dask series or array, optional
+        With the same chunks.
+    loss, penalty, alpha, l1_ratio, positive, intercept
+        As in `apcg.ERM`. Losses are those of apcg; penalties those of features ("l2", "l1",
+        "elasticnet", bounds), with alpha > 0.
     """
 
     def __init__(
@@ -59,26 +63,36 @@ def solve(
 
     Parameters
     ----------
-    problem : an `apcg.dask.ERM`.
-    client : the Dask client; None is the current one.
-    tol, max_epochs, time_limit : as in `apcg.solve`.
-    shards : into how many parts the rows are put. None is the number of workers; but data of at
+    problem : apcg.dask.ERM
+        What to solve.
+    client : Client, optional
+        The Dask client; None is the current one.
+    tol, max_epochs, time_limit
+        As in `apcg.solve`.
+    shards : int, optional
+        Into how many parts the rows are put. None is the number of workers; but data of at
         most 4 million numbers (about 50 MB) is brought to this process and solved here, which takes
         less time than rounds over the network. The same chunks, shards and seed give the same bits,
         whatever worker holds what.
-    shuffle : deal the rows of each chunk to all shards. Without it a shard has whole chunks, which
+    shuffle : bool
+        Deal the rows of each chunk to all shards. Without it a shard has whole chunks, which
         is right if rows are in random order already; else it may take far more rounds.
-    callback : called at each look with iteration, epoch, vectors, messages, seconds, primal, dual,
+    callback : callable, optional
+        Called at each look with iteration, epoch, vectors, messages, seconds, primal, dual,
         gap (relative), method, w, intercept; a true value stops.
-    verbose : 1 shows a bar that counts rounds.
-    timeout : seconds that the cluster may be without workers. Then `engines.NoWorkers` is raised,
+    verbose : int
+        1 shows a bar that counts rounds.
+    timeout : float
+        Seconds that the cluster may be without workers. Then `engines.NoWorkers` is raised,
         whose `best` is the answer so far.
-    dual_point : bring x to this process; else it stays away, and `x` of the answer is empty.
+    dual_point : bool
+        Bring x to this process; else it stays away, and `x` of the answer is empty.
 
     Returns
     -------
-    Solution, whose trace has the vectors (sums of as many numbers as there are features) and
-    messages (round trips) too.
+    Solution
+        Its trace has the vectors (sums of as many numbers as there are features) and messages
+        (round trips) too.
     """
     if not isinstance(problem, ERM):
         raise TypeError(f"problem must be an apcg.dask.ERM, got {type(problem).__name__}.")

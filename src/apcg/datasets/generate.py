@@ -47,7 +47,8 @@ def text_like(
 
     Returns
     -------
-    X, y : a CSR array, and labels -1 and 1
+    tuple of a CSR array and an array
+        X, and labels -1 and 1.
 
     Examples
     --------

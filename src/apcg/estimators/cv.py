@@ -36,7 +36,8 @@ class APCGClassifierCV(Search, Classifier):
     Parameters
     ----------
     loss, penalty, positive, gamma, multi_class, fit_intercept, tol, max_epochs, method,
-    class_weight, random_state, verbose : as in `APCGClassifier`
+    class_weight, random_state, verbose
+        As in `APCGClassifier`.
     l1_ratio : float or list of floats, default=0.5
         For "elasticnet". From a list the best is chosen, together with alpha.
     alphas : int or array of floats, default=15
@@ -66,9 +67,8 @@ class APCGClassifierCV(Search, Classifier):
         The mean over the folds for `alpha_` and `l1_ratio_`.
     n_iter_path_ : array of the same shape
         Passes over the data in the folds.
-    classes_, multi_class_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_,
-    n_features_in_, feature_names_in_ : as in `APCGClassifier`, of the fit with all samples and
-        `alpha_`
+    classes_, multi_class_, coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_
+        As in `APCGClassifier`, of the fit with all samples and `alpha_`.
 
     Examples
     --------
@@ -133,7 +133,8 @@ class APCGClassifierCV(Search, Classifier):
 
         Parameters
         ----------
-        X, y, sample_weight : as in `APCGClassifier`
+        X, y, sample_weight
+            As in `APCGClassifier`.
         **params : for the splitter and the scorer, by scikit-learn's metadata routing
 
         Returns
@@ -158,7 +159,8 @@ class APCGRegressorCV(Search, Regressor):
     Parameters
     ----------
     loss, penalty, positive, delta, epsilon, fit_intercept, tol, max_epochs, method, random_state,
-    verbose : as in `APCGRegressor`
+    verbose : int
+        As in `APCGRegressor`.
     l1_ratio : float or list of floats, default=0.5
         For "elasticnet". From a list the best is chosen, together with alpha.
     alphas : int or array of floats, default=15
@@ -186,8 +188,8 @@ class APCGRegressorCV(Search, Regressor):
         The mean over the folds for `alpha_` and `l1_ratio_`.
     n_iter_path_ : array of the same shape
         Passes over the data in the folds.
-    coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_, n_features_in_,
-    feature_names_in_ : as in `APCGRegressor`, of the fit with all samples and `alpha_`
+    coef_, intercept_, dual_coef_, duality_gap_, n_iter_, status_, trace_
+        As in `APCGRegressor`, of the fit with all samples and `alpha_`.
 
     Examples
     --------
@@ -249,7 +251,8 @@ class APCGRegressorCV(Search, Regressor):
 
         Parameters
         ----------
-        X, y, sample_weight : as in `APCGRegressor`
+        X, y, sample_weight
+            As in `APCGRegressor`.
         **params : for the splitter and the scorer, by scikit-learn's metadata routing
 
         Returns

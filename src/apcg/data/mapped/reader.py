@@ -55,8 +55,11 @@ class OnDisk:
         The labels, numbers or words; None if there are none.
     shape : tuple of int
         Samples, features.
-    header : what the folder says of itself
+    header : dict
+        What the folder says of itself.
 
+    Notes
+    -----
     Checksums are compared when a part is read for the first time. A folder that is not whole, or is
     damaged, raises `FolderError`.
 
