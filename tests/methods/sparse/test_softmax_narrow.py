@@ -72,7 +72,8 @@ def many_alike(share=1e-3):
 
 def test_columns_that_get_no_further_hand_over_to_matrices():
     p = many_alike()
-    r = solve(p, tol=1e-6)
+    assert solve(p, tol=1e-6).converged
+    r = solve(p, ClassSet(), tol=1e-6)
     assert r.converged
     assert any("by matrices" in note for note in r.trace.notes)
     for q in path(p, p.alpha * np.array([100.0, 10.0, 1.0]), tol=1e-6):
