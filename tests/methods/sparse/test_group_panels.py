@@ -12,6 +12,7 @@ from apcg._kernels.sparse import panels
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning
+from apcg.methods.sparse.groups import model as group_model
 from apcg.methods.sparse.groups import panels as group_panels
 from apcg.methods.sparse.groups import squares as group_squares
 from apcg.methods.sparse.groups.model import GroupModel, GroupPenalty
@@ -203,7 +204,7 @@ def test_a_newton_step_where_the_curve_is_lost_in_rounding_is_refused(monkeypatc
             continue
         on = GroupPenalty(np.ones(6), np.arange(7))
         model = GroupModel(G, A.T @ rng.standard_normal((2, 1)), w, on, SetTuning())
-        monkeypatch.setattr(model, "_step", lambda *_, step=step: step)
+        monkeypatch.setattr(group_model, "_by_columns", lambda *_, step=step: step)
         model._newton()
         assert on.value(model.v) <= 2 * on.value(w)
         refused += 1
