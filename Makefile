@@ -26,6 +26,7 @@ test-oldest:  ## all tests with the oldest versions of what apcg needs, in .venv
 	$(PYTHON) tools/oldest.py
 
 lint: $(READY)  ## check style and types
+	$(BIN)/python tools/stubs.py
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
@@ -54,6 +55,7 @@ clean:  ## remove .venv, build, out and site
 # A change of a kernel needs no pip: an editable install rebuilds it when it is imported.
 $(READY): pyproject.toml meson.build
 	@$(PYTHON) tools/prepare.py dev
+	@$(BIN)/python tools/stubs.py
 	@touch $(READY)
 
 $(DEMO_READY): pyproject.toml meson.build

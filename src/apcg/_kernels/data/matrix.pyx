@@ -68,7 +68,7 @@ cdef inline bint rising(const index_t *a, Py_ssize_t size) noexcept nogil:
 
 
 def inspect_csr(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-                Py_ssize_t columns, Py_ssize_t[::1] seen, double[::1] norms):
+                Py_ssize_t columns, Py_ssize_t[::1] seen, double[::1] norms) -> tuple[int, int]:
     """(code, where) of the first fault of a CSR matrix; norms_i = |row i|^2 if it is sound.
 
     The caller sees to it that indptr begins with 0 and has one entry more than norms. `seen` is
@@ -130,7 +130,7 @@ def inspect_csr(const value_t[::1] data, const index_t[::1] indices, const index
     return SOUND, 0
 
 
-def inspect_dense(const value_t[::1] data, double[::1] norms):
+def inspect_dense(const value_t[::1] data, double[::1] norms) -> int:
     """The first entry that is NaN or infinite, or -1; norms_i = |row i|^2."""
     cdef Py_ssize_t i, k, found = -1
     cdef Py_ssize_t size = data.shape[0] // norms.shape[0] if norms.shape[0] else 0
@@ -145,7 +145,7 @@ def inspect_dense(const value_t[::1] data, double[::1] norms):
     return found
 
 
-def within(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t columns):
+def within(const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t columns) -> bool:
     """Whether a CSR structure names only its own columns, and its rows are parts of `indices`.
 
     indptr must not be empty and must begin with 0.
@@ -347,7 +347,7 @@ def squared_norms(const value_t[::1] data, const index_t[::1] indices,
 
 
 def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-               Py_ssize_t d, const Py_ssize_t[::1] rows, double[::1] out):
+               Py_ssize_t d, const Py_ssize_t[::1] rows, double[::1] out) -> bool:
     """out_k = <row i, row i + 1> with i = rows_k; False if columns of a row are out of order."""
     cdef Py_ssize_t i, k, p, q, last, end
     cdef bint sorted = True
@@ -377,7 +377,7 @@ def neighbours(const value_t[::1] data, const index_t[::1] indices, const index_
     return sorted
 
 
-def inner(const double[::1] v, const double[::1] w):
+def inner(const double[::1] v, const double[::1] w) -> float:
     """<v, w>, always summed in the same order. (BLAS may use threads, and costs more than the sum.)"""
     cdef Py_ssize_t k, whole = v.shape[0] - v.shape[0] % 4
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0

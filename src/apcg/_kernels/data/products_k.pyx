@@ -119,7 +119,7 @@ def count_features(const index_t[::1] indices, int[::1] counts):
             counts[indices[k]] += 1
 
 
-def place_features(const int[::1] counts, int least, int[::1] place, Py_ssize_t[::1] order):
+def place_features(const int[::1] counts, int least, int[::1] place, Py_ssize_t[::1] order) -> int:
     """Features of at least `least` numbers get places, those of many numbers first; others get -1.
 
     They are sorted by the power of two below their count, which is all that a cache cares for.

@@ -257,7 +257,7 @@ def plain_sweep(const value_t[::1] data, const index_t[::1] indices, const index
 
 def plain_sweeps(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Rows rows, Plain state, Tally tally,
                  Py_ssize_t[::1] keep, const uint32_t[:, ::1] random, bint shrink,
-                 double[::1] estimates):
+                 double[::1] estimates) -> int:
     """Some sweeps in a row over the rows `keep`, each in an order of its own; how many are left.
 
     The order of sweep s is a shuffle by the numbers random[s]. Rows that it drops are out of the

@@ -299,7 +299,7 @@ def arrange(const Py_ssize_t[::1] keep, const Py_ssize_t[::1] exponents,
                     out += 1
 
 
-def dual_parts(Rows rows, Accelerated state, double[::1] x):
+def dual_parts(Rows rows, Accelerated state, double[::1] x) -> tuple[float, int]:
     """x = s_i a_i in its domain, |w|^2 and how many rows were outside; w is that of x as it was."""
     cdef Py_ssize_t i, mask = -1 if rows.weights.shape[0] > 1 else 0
     cdef double half = 0.5 * state.s, a, total = 0.0, t, lower = rows.theta[3], upper = rows.theta[4]

@@ -55,7 +55,8 @@ cdef inline double loss_of(double e, double gamma, bint bounded) noexcept nogil:
     return 0.5 * e * e / gamma
 
 
-def weigh(Pieces at, double skip, double[::1] weight, double[::1] pull):
+def weigh(Pieces at, double skip, double[::1] weight,
+          double[::1] pull) -> tuple[float, float, float, int]:
     """weight_i = sum of 1/theta, pull_i = sum of g e/theta over the pieces of row i.
 
     Weights below `skip` times the largest become 0. Gives the sum of a sigma + room xi, that of the
@@ -92,7 +93,7 @@ def weigh(Pieces at, double skip, double[::1] weight, double[::1] pull):
 
 def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
             Py_ssize_t d, double constant, const double[::1] dw, Pieces at, Py_ssize_t begin,
-            Py_ssize_t end, double[::1] pair):
+            Py_ssize_t end, double[::1] pair) -> tuple[float, float, float]:
     """The predictor's step, and what the corrector needs of it, of the rows from `begin` to `end`.
 
     X is of these rows.
@@ -153,7 +154,7 @@ def predict(const value_t[::1] data, const index_t[::1] indices, const index_t[:
 
 def correct(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
             Py_ssize_t d, double constant, const double[::1] dw, double centre, Pieces at,
-            Py_ssize_t begin, Py_ssize_t end, double[::1] pull):
+            Py_ssize_t begin, Py_ssize_t end, double[::1] pull) -> float:
     """The corrector's step, kept in `at`; gives 1 over the longest that keeps all positive.
 
     pull += X' g da. X is of the rows from `begin` to `end`.

@@ -130,7 +130,7 @@ cdef void dual_row(const double *pi, int y, double s, Py_ssize_t K, double *x) n
 
 
 def total(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
-          const double[::1] weights):
+          const double[::1] weights) -> float:
     """sum_i s_i phi_i(z_i)"""
     cdef Py_ssize_t i, K = z.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef Sum sum = Sum(0.0, 0.0)
@@ -172,7 +172,7 @@ def dual_of(int kind, const double[:, ::1] z, const int[::1] y, double gamma,
 
 
 def total_conjugate(int kind, const double[:, ::1] x, const int[::1] y, double gamma,
-                    const double[::1] weights):
+                    const double[::1] weights) -> float:
     """sum_i s_i phi_i*(-x_i/s_i); with weight 0, 0 if x_i = 0 and else infinite."""
     cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0
     cdef Sum sum = Sum(0.0, 0.0)
@@ -221,7 +221,8 @@ def prox(int kind, const double[:, ::1] v, const double[::1] step, const int[::1
                 out[i, k] = room[2, k] - (k == y[i])
 
 
-def clip(const double[:, ::1] x, const int[::1] y, const double[::1] weights, double[:, ::1] out):
+def clip(const double[:, ::1] x, const int[::1] y, const double[::1] weights,
+         double[:, ::1] out) -> int:
     """The x with pi = e - x/s in the simplex, by max(pi, 0)/sum; 0 where s = 0. Returns how many
     entries were outside by more than rounding."""
     cdef Py_ssize_t i, k, K = x.shape[1], mask = -1 if weights.shape[0] > 1 else 0, changed = 0
@@ -263,7 +264,7 @@ def dual(const double[:, ::1] pi, const int[::1] y, const double[::1] weights, d
 
 # ---- values of a point of the sweeps ---------------------------------------------------------------
 
-def entropies(const double[:, ::1] pi, const double[::1] weights):
+def entropies(const double[:, ::1] pi, const double[::1] weights) -> float:
     """sum_i s_i sum_k pi_ik log pi_ik, with pads of 0"""
     cdef Py_ssize_t i, mask = -1 if weights.shape[0] > 1 else 0
     cdef double sum = 0.0
@@ -273,7 +274,7 @@ def entropies(const double[:, ::1] pi, const double[::1] weights):
     return sum
 
 
-def square(const double[:, ::1] rows, bint two, double s, double threshold):
+def square(const double[:, ::1] rows, bint two, double s, double threshold) -> float:
     """sum over all entries t of max(|t| - threshold, 0)^2; threshold < 0 is none.
 
     t are the entries of rows, or q + s p/2 if `two` says that rows are p then q. The number of

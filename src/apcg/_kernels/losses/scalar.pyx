@@ -261,19 +261,19 @@ cdef class Loss:
                 out[i] = function(t[i], &self.theta[0])
         return result
 
-    def value(self, const double[::1] t):
+    def value(self, const double[::1] t) -> np.ndarray:
         """phi(t)"""
         return self.apply(self.functions.value, t)
 
-    def derivative(self, const double[::1] t):
+    def derivative(self, const double[::1] t) -> np.ndarray:
         """phi'(t); at a kink, the end of the subdifferential that is nearest to zero."""
         return self.apply(self.functions.derivative, t)
 
-    def curvature(self, const double[::1] t):
+    def curvature(self, const double[::1] t) -> np.ndarray:
         """phi''(t); at a kink of phi', the larger of the two."""
         return self.apply(self.functions.curvature, t)
 
-    def conjugate(self, const double[::1] x):
+    def conjugate(self, const double[::1] x) -> np.ndarray:
         """phi*(-x)"""
         return self.apply(self.functions.conjugate, x)
 
@@ -282,12 +282,12 @@ cdef class Loss:
         return self.functions.value == interval_value or self.functions.value == logistic_value
 
     def total(self, const double[::1] t, const double[::1] labels, bint margin,
-              const double[::1] weights):
+              const double[::1] weights) -> float:
         """sum_i weight_i phi(label_i t_i), or of phi(t_i - label_i) for a loss of residuals."""
         return self.rows(t, labels, margin, weights, None)
 
     def duals(self, const double[::1] t, const double[::1] labels, bint margin,
-              const double[::1] weights):
+              const double[::1] weights) -> np.ndarray:
         """x_i = -weight_i phi'(label_i t_i), or -weight_i phi'(t_i - label_i)."""
         x = np.empty(t.shape[0])
         self.rows(t, labels, margin, weights, x)
@@ -329,7 +329,7 @@ cdef class Loss:
                         x[k] = -s * self.functions.derivative(m, theta)
         return total.high + total.low
 
-    def total_conjugate(self, const double[::1] x, const double[::1] weights):
+    def total_conjugate(self, const double[::1] x, const double[::1] weights) -> float:
         """sum_i weight_i phi*(-x_i/weight_i); with weight 0, 0 if x_i = 0 and else infinite."""
         weighted(weights.shape[0], x.shape[0])
         cdef Py_ssize_t block, i, n = x.shape[0], mask = -1 if weights.shape[0] > 1 else 0
@@ -355,7 +355,8 @@ cdef class Loss:
                     add(&total, INFINITY)
         return total.high + total.low
 
-    def gap_share(self, const double[::1] m, const double[::1] x, const double[::1] weights):
+    def gap_share(self, const double[::1] m, const double[::1] x,
+                  const double[::1] weights) -> np.ndarray:
         """weight_i (phi(m_i) + phi*(-x_i/weight_i)) + m_i x_i, which is not negative."""
         same(m.shape[0], x.shape[0])
         weighted(weights.shape[0], x.shape[0])
@@ -375,7 +376,8 @@ cdef class Loss:
                 out[i] = 0.0 if share < 0.0 else share  # below 0 is rounding
         return result
 
-    def dual_prox(self, const double[::1] v, const double[::1] step, const double[::1] near=None):
+    def dual_prox(self, const double[::1] v, const double[::1] step,
+                  const double[::1] near=None) -> np.ndarray:
         """argmin_x phi*(-x) - (gamma/2) x^2 + (x - v)^2/(2 step)
 
         With `near`, the logistic prox as the kernels take it, from a guess; nan where that fails.

@@ -10,7 +10,7 @@ from ..common.types cimport Sum, add
 
 def evaluate(const double[:, ::1] z, const double[:, ::1] way, double t, const int[::1] y,
              const double[::1] weights, double scale, double[:, ::1] at, double[:, ::1] slope,
-             double[:, ::1] pi):
+             double[:, ::1] pi) -> float:
     """At z + t way: the sum of s_i phi_i times scale, s_i scale (pi - e), and pi.
 
     1 - pi_y is the sum of the others, so that slopes do not cancel, nor losses that are small.

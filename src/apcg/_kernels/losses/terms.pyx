@@ -78,7 +78,7 @@ cdef class Outer:
         self.sign_stride = 1 if self.sign.shape[0] > 1 else 0
         self.theta_stride = self.theta.shape[1] if self.theta.shape[0] > 1 else 0
 
-    def value(self, const double[::1] t):
+    def value(self, const double[::1] t) -> float:
         """sum_j h_j(t_j)."""
         cdef Py_ssize_t j
         cdef Sum total = Sum(0.0, 0.0)
@@ -89,7 +89,7 @@ cdef class Outer:
                                   &self.theta[0, 0] + j * self.theta_stride))
         return total.high + total.low
 
-    def derivative(self, const double[::1] t):
+    def derivative(self, const double[::1] t) -> np.ndarray:
         """The array of h_j'(t_j)."""
         result = np.empty(t.shape[0])
         cdef double[::1] out = result
@@ -182,7 +182,7 @@ cdef class Psi:
         self.scale = np.atleast_1d(np.ascontiguousarray(scale, dtype=np.float64))
         self.scale_stride = 1 if self.scale.shape[0] > 1 else 0
 
-    def value(self, const double[::1] x, const Py_ssize_t[::1] index=None):
+    def value(self, const double[::1] x, const Py_ssize_t[::1] index=None) -> float:
         """sum_e psi_{index_e}(x_e), or psi_{index_0}(x) if psi is of blocks; index_e = e if None."""
         cdef Py_ssize_t e
         cdef bint given = index is not None
@@ -194,7 +194,7 @@ cdef class Psi:
                 add(&total, value_at(self, index[e] if given else e, x[e]))
         return total.high + total.low
 
-    def contains(self, const double[::1] x):
+    def contains(self, const double[::1] x) -> bool:
         """Whether every psi_i(x_i) is finite; quicker than the values, which may take logarithms."""
         cdef Py_ssize_t i
         cdef double low, high
@@ -213,7 +213,8 @@ cdef class Psi:
                         return False
         return True
 
-    def prox(self, const double[::1] v, const double[::1] step, const Py_ssize_t[::1] index=None):
+    def prox(self, const double[::1] v, const double[::1] step,
+             const Py_ssize_t[::1] index=None) -> np.ndarray:
         """The prox of psi_{index_e} at v_e for each e, or of psi_{index_0} at the block v.
 
         One step serves for all coordinates if only one is given; index_e = e if None.
@@ -231,7 +232,7 @@ cdef class Psi:
                 out[e] = prox_at(self, index[e] if given else e, out[e], step[e * stride])
         return result
 
-    def value_of_blocks(self, const double[::1] x, const Py_ssize_t[::1] starts):
+    def value_of_blocks(self, const double[::1] x, const Py_ssize_t[::1] starts) -> float:
         """sum_i psi_i of the block x[starts_i:starts_{i+1}]."""
         cdef Py_ssize_t i
         cdef double total = 0.0

@@ -48,7 +48,7 @@ cdef extern from *:
 # ---- which columns are E ------------------------------------------------------------------------
 
 def counts(const index_t[::1] indices, const index_t[::1] indptr, int64_t[::1] count,
-           int64_t[::1] following):
+           int64_t[::1] following) -> bool:
     """How many rows have each column, and the least next column of a row that has it.
 
     Returns whether every row has its columns in order; `following` is of no use if not.
@@ -74,7 +74,7 @@ def counts(const index_t[::1] indices, const index_t[::1] indptr, int64_t[::1] c
     return ordered
 
 
-def widest(const int64_t[::1] following):
+def widest(const int64_t[::1] following) -> tuple[int, int]:
     """The widest range of columns of which no row has two: it ends at the least `following`."""
     cdef Py_ssize_t j, begin = 0, low = 0, high = 0, d = following.shape[0]
     cdef int64_t least = d
@@ -341,7 +341,7 @@ cdef void rank_one(const int32_t *columns, const double *v, Py_ssize_t count, do
 
 
 def touched(const int64_t[::1] first, const double[::1] new, const double[::1] old,
-            const int64_t[::1] under):
+            const int64_t[::1] under) -> tuple[float, float]:
     """Multiply-adds of the ids of which some h differs, and of all ids."""
     cdef Py_ssize_t e, i, ids = under.shape[0] - 1
     cdef double some = 0.0, total = 0.0, each

@@ -57,7 +57,8 @@ cdef apcg_along by_pointer(const apcg_rows *rows, Py_ssize_t n, const LossFuncti
 
 def evaluate(str name, const double[::1] theta, const double[::1] z, const double[::1] way,
              double t, const double[::1] labels, bint margin, const double[::1] weights,
-             double scale, double[::1] at, double[::1] slope, double[::1] bend):
+             double scale, double[::1] at, double[::1] slope,
+             double[::1] bend) -> tuple[float, float, float]:
     """The losses at z + t way: their sum, and its first and second derivative in t.
 
     Row i has the weight scale weights_i, and writes to its entry of `at` (z + t way), `slope` and
@@ -96,7 +97,7 @@ def scaled(const double[:, ::1] H, double jitter, double[::1] scale, double[:, :
             out[i, i] = out[i, i] + jitter
 
 
-def cholesky(double[:, ::1] A, double least):
+def cholesky(double[:, ::1] A, double least) -> bool:
     """A = U'U in place, for a diagonal of about 1; whether every pivot is above `least`."""
     cdef bint done
     with nogil:

@@ -39,7 +39,7 @@ cdef apcg_some_rows some_rows(const value_t[:, ::1] X, bint border, const int64_
 
 def evaluate(const value_t[:, ::1] X, bint border, const int64_t[::1] index, const int[::1] y,
              const double[::1] weights, const double[:, ::1] W, double[:, ::1] gradient,
-             double[:, ::1] x):
+             double[:, ::1] x) -> float:
     """The sum of s phi at W; its gradient, and x = s (e - pi) of each row."""
     cdef apcg_some_rows rows = some_rows(X, border, index, y, weights)
     cdef Py_ssize_t K = W.shape[1]

@@ -126,7 +126,7 @@ cdef double slopes(const double *H, const double *c, const double *w, Py_ssize_t
 def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
           double scale, double gamma, const double[::1] ridges, double tol, double least,
           int polish, int most, const double[:, ::1] gram, const double[::1] c, double[::1] w,
-          double[::1] x):
+          double[::1] x) -> tuple[int, float, float]:
     """One factor for the squared loss, and steps with it to a gap of tol P; b is the best for w.
 
         (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + (1/2) sum_j ridges_j w_j^2
@@ -196,7 +196,8 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
 
 def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
           double scale, double gamma, const double[::1] soft, const double[::1] ridge, double tol,
-          int most, double[:, ::1] gram, double[::1] moment, double[::1] w, double[::1] x):
+          int most, double[:, ::1] gram, double[::1] moment, double[::1] w,
+          double[::1] x) -> tuple[int, float, float]:
     """Coordinate descent on the Gram matrix of a squared loss with L1, to a gap of tol P.
 
         P = (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + sum_j soft_j |w_j| + (ridge_j/2) w_j^2

@@ -97,7 +97,7 @@ cdef class State:
         self.t = -kappa
         self.folds += 1
 
-    def at(self, double tau):
+    def at(self, double tau) -> np.ndarray:
         """v + tau u."""
         result = np.empty(self.u.shape[0])
         cdef double[::1] out = result
@@ -107,7 +107,7 @@ cdef class State:
                 out[k] = self.v[k] + tau * self.u[k]
         return result
 
-    def rows(self, double scale):
+    def rows(self, double scale) -> np.ndarray:
         """scale (A x - shift), from p and q."""
         result = np.empty(self.pq.shape[0])
         cdef double[::1] out = result

@@ -66,7 +66,7 @@ cdef enum:
     AHEAD = 24
 
 
-def entry_size(bint wide):
+def entry_size(bint wide) -> int:
     """The bytes of an entry."""
     return sizeof(apcg_wide) if wide else sizeof(apcg_narrow)
 
@@ -218,7 +218,7 @@ cdef class Set:
 
     def sweep(self, int64_t[::1] positions, double[::1] v, double[::1] r, double sigma,
               const double[::1] a, const double[::1] b, const double[::1] lower,
-              const double[::1] upper):
+              const double[::1] upper) -> tuple[float, int, float]:
         """A step on each position: the greatest violation, how many are kept, and sigma.
 
         Those that are not zero, or moved, are then the first ones of `positions`. r -= A move, up to
@@ -243,7 +243,7 @@ cdef class Set:
     def gradients(self, const int64_t[::1] support, const double[::1] v, double[::1] r,
                   double[::1] q, double[::1] step, double[:, ::1] work, const double[::1] a,
                   const double[::1] b, const double[::1] lower, const double[::1] upper,
-                  Py_ssize_t most, double share, double least):
+                  Py_ssize_t most, double share, double least) -> tuple[int, float]:
         """`step` by conjugate gradients on the support, with r -= A step: how many, and what is left.
 
         `most` at most, or until `share` of the residual is left, or none of it is above `least`; q

@@ -47,7 +47,7 @@ def sweeps(const float[:, ::1] X, const float[::1] labels, const float[::1] weig
            const Py_ssize_t[::1] columns, const double[::1] a, const double[::1] b,
            const double[::1] lower, const double[::1] upper, double floor, Py_ssize_t count,
            bint squared, bint intercept, double[::1] h, double[::1] w, double[::1] shift,
-           float[:, ::1] room):
+           float[:, ::1] room) -> int:
     """Sweeps over some columns, for the logistic loss or the squared one; gives how often steps were cut.
 
     The losses are weighted; no curvature is below `floor` times the most there is. shift[0] is the

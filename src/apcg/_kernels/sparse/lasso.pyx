@@ -40,7 +40,8 @@ cdef extern from "lasso_path.h" nogil:
 
 def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
                 const double[::1] b, const double[::1] lower, const double[::1] upper,
-                Py_ssize_t most, double target, double enough, double fine, double least):
+                Py_ssize_t most, double target, double enough, double fine,
+                double least) -> tuple[int, float]:
     """Up to `most` sweeps on G = A'A with g = A'(t - A w): how many there were, and the greatest violation that the last one met.
 
     Times |w|_1 that bounds what is left to gain. They end when the violation is at most `target`
@@ -60,7 +61,7 @@ def gram_sweeps(const double[:, ::1] G, double[::1] g, double[::1] w, const doub
 def gram_newton(const double[:, ::1] G, double[::1] g, double[::1] w, const double[::1] a,
                 const double[::1] b, const double[::1] lower, const double[::1] upper,
                 double[:, ::1] matrix, Py_ssize_t[::1] support, double[:, ::1] vectors,
-                Py_ssize_t[::1] failed):
+                Py_ssize_t[::1] failed) -> int:
     """One Newton step on the support: 0 if nothing moved, 1 after a whole step, 2 if it was cut.
 
     `matrix`, `support` and `vectors` (4 of them) are room to work in. `failed` has one number: the
@@ -80,7 +81,7 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
               double[::1] w, const double[::1] a, const double[::1] b, const double[::1] lower,
               const double[::1] upper, const double[::1] alphas, double fine, double share,
               Py_ssize_t most, int newtons, int turns, double[:, ::1] matrix,
-              Py_ssize_t[::1] support, double[:, ::1] vectors, double[:, ::1] out):
+              Py_ssize_t[::1] support, double[:, ::1] vectors, double[:, ::1] out) -> int:
     """Answers for one alpha after the other, with alpha a and alpha b in the place of a and b.
 
     Row k of `out` becomes the answer for alphas[k]. The first begins at w, each of the others where
@@ -108,7 +109,7 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
 def row_path(const double[:, ::1] A, double scale, double[::1] r, double[::1] w,
              const double[::1] a, const double[::1] b, const double[::1] lower,
              const double[::1] upper, const double[::1] alphas, double fine, double share,
-             Py_ssize_t most, double[::1] room, double[:, ::1] out):
+             Py_ssize_t most, double[::1] room, double[:, ::1] out) -> int:
     """The same by sweeps alone, with G = scale A A' and r = t - A'w, which goes along.
 
     An answer does not end if that is predicted to take more than `most` sweeps. `room` has 10
@@ -130,7 +131,7 @@ def row_path(const double[:, ::1] A, double scale, double[::1] r, double[::1] w,
 def group_sweeps(const double[:, ::1] G, double[:, ::1] g, double[:, ::1] w,
                  const Py_ssize_t[::1] start, const double[::1] bend, const double[::1] a,
                  double[::1] room, Py_ssize_t most, double target, double enough, double fine,
-                 double least):
+                 double least) -> tuple[int, float]:
     """Up to `most` sweeps over blocks of columns of w: how many there were, and the worst violation.
 
     w and g have a row for each output. The violation of a block is relative to its a. `bend` is the largest eigenvalue of its part of

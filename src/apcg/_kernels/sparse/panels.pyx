@@ -143,7 +143,7 @@ def sweeps(const double[:, :, ::1] X, const double[::1] G, const Py_ssize_t[::1]
            const double[::1] bend, const double[::1] a, double scale, double[:, ::1] R,
            double[:, ::1] W, double[::1] room, unsigned char[::1] alive, bint whole,
            Py_ssize_t inner, double part, double target, double enough, double fine, double least,
-           double[::1] far):
+           double[::1] far) -> int:
     """Sweeps over sets of panels, at most far.size of them: how many there were.
 
     The first is over all sets if `whole`, the others over those that are not zero. far[k] is how

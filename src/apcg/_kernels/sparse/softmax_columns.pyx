@@ -326,7 +326,7 @@ cdef class Model:
 
     def sweep(self, int64_t[::1] positions, double[::1] v, const double[::1] h,
               const double[::1] a, const double[::1] b, const double[::1] lower,
-              const double[::1] upper):
+              const double[::1] upper) -> tuple[float, int]:
         """A step on each position: the greatest violation, and how many are kept.
 
         Those that are not zero, or moved, are then the first ones of `positions`.
@@ -359,7 +359,7 @@ cdef class Model:
                   const double[::1] ones, const double[::1] a, const double[::1] b,
                   const double[::1] lower, const double[::1] upper, double[:, ::1] T,
                   double[::1] step, double[:, ::1] work, double[::1] room, Py_ssize_t most,
-                  double share):
+                  double share) -> int:
         """`step` by conjugate gradients on the support, and on intercepts unless `ones` is empty.
 
         q and c follow. How many there were: `most` at most, or until `share` of the residual is

@@ -75,7 +75,7 @@ cdef class Rows:
 
     def step(self, const float[::1] bend, const int64_t[::1] at, double scale,
              const double[::1] b, const double[::1] mean, const double[::1] z, double size,
-             double turn, double[:, ::1] state, float[::1] p, float[::1] out):
+             double turn, double[:, ::1] state, float[::1] p, float[::1] out) -> float:
         """An iteration of conjugate gradients: the greatest |left_k| then; negative if it failed.
 
         The matrix is C'diag(bend)C - mean mean' + diag(b), where column k of C is scale times the

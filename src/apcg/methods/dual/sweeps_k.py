@@ -284,7 +284,7 @@ class MomentumK:
     def value(self) -> float:
         """-D"""
         setup = self.setup
-        square = setup.square(self.state.pq, self._now, self.state.s)
+        square = setup.square(np.asarray(self.state.pq), self._now, self.state.s)
         return setup.cost(self._now) + setup.square_cost(square)
 
     def move_b(self, change: Vector) -> None:
