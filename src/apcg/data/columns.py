@@ -12,7 +12,6 @@ from .._kernels.sparse import columns as kernel
 from .matrix import Arrays, Stored
 
 _NONE = np.empty(0, np.int64)
-_EMPTY = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +46,7 @@ class Packed:
 
     def add(self, ids: NDArray[np.int64], v: Vector, out: Vector) -> None:
         """out += sum_k v_k A_(ids k)"""
-        some = kernel.Set(
-            self.entries, self.double, self.start, ids, self.squares, _EMPTY, _EMPTY, out.size
-        )
-        some.times(v, out)
+        kernel.add(self.entries, self.double, self.start, ids, v, out)
 
     def scaled(self, ids: NDArray[np.int64], root: Vector) -> Packed:
         """The columns `ids`, each times root."""

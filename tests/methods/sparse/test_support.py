@@ -13,6 +13,7 @@ from apcg.methods.base import Target
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns import support_rows as by_rows
 from apcg.methods.sparse.columns.columns import ColumnsRun
+from apcg.methods.sparse.columns.support_cg import solve as solve_system
 from apcg.methods.sparse.columns.support_rows import Faces, Support, Turn
 
 RNG_SEED = 3
@@ -44,13 +45,17 @@ def test_the_step_solves_the_system_of_any_support_among_the_columns(centred, b,
     names, S = np.arange(12), np.array([2, 5, 6, 9])
     G = X.T @ (bend[:, None] * X) - (np.outer(mean, mean) if centred else 0.0)
     left, part = rng.standard_normal(4), mean[S] if centred else mean
-    squares = G.diagonal()[S]
-    turn = Turn(rows, names, bend, (10, 20))
-    step, _, remains = turn.solve(S, left, squares, ridge[S], part, FREE, 30, 1e-9, 0.0)
+    gram = Turn(rows, names, bend, (10, 20)).gram(S)
+
+    def times(way):
+        made = gram(way) + ridge[S] * way
+        return made - part * (part @ way) if centred else made
+
+    diagonal, enough = G.diagonal()[S] + ridge[S], 2 * np.abs(left).max()
+    assert solve_system(times, diagonal, left.copy(), FREE, 30, 0.0, enough)[1] == 0
+    step, _, remains = solve_system(times, diagonal, left.copy(), FREE, 30, 1e-9, 0.0)
     assert (G[np.ix_(S, S)] + np.diag(ridge[S])) @ step == pytest.approx(left, abs=1e-4)
     assert remains <= 1e-8
-    enough = 2 * np.abs(left).max()
-    assert turn.solve(S, left, squares, ridge[S], part, FREE, 30, 0.0, enough)[1] == 0
 
 
 @pytest.mark.parametrize("near", [4, 1 << 16])
@@ -59,9 +64,8 @@ def test_positions_of_any_size_give_the_same_products(near, monkeypatch):
     X, samples, rng = columns()
     bend, rows = rng.uniform(0.5, 2, 80), support(samples, np.arange(12))
     G = X.T @ (bend[:, None] * X)
-    left, turn = rng.standard_normal(12), Turn(rows, np.arange(12), bend, (10, 20))
-    args = np.arange(12), left, G.diagonal(), np.zeros(12), np.empty(0), FREE
-    assert G @ turn.solve(*args, 60, 1e-9, 0.0)[0] == pytest.approx(left, abs=1e-4)
+    way, turn = rng.standard_normal(12), Turn(rows, np.arange(12), bend, (10, 20))
+    assert turn.gram(np.arange(12))(way) == pytest.approx(G @ way, rel=1e-4, abs=1e-4)
 
 
 def test_frequent_columns_come_first_and_no_column_need_have_entries():
@@ -76,19 +80,23 @@ def test_frequent_columns_come_first_and_no_column_need_have_entries():
 
 
 def test_a_run_ends_where_it_leaves_its_room_but_is_looked_at_only_now_and_then():
-    X, samples, rng = columns()
-    left, G, S = rng.standard_normal(12), X.T @ X, np.arange(12)
+    X, _, rng = columns()
+    left, G = rng.standard_normal(12), X.T @ X
     room = np.full(12, -1e-9), np.full(12, 1e-9)
-    args = S, left, G.diagonal(), np.zeros(12), np.empty(0)
+
+    def run(room, share, every):
+        given = G.dot, G.diagonal(), left.copy(), room
+        return solve_system(*given, 12, share, 0.0, every)
+
     for often, rarely in ((2, 2), (5, 5), (1, 11)):
-        turn = Turn(support(samples, S), S, np.ones(1), (often, rarely))
-        _, done, remains = turn.solve(*args, room, 12, 1e-9, 0.0)
+        _, done, remains = run(room, 1e-9, (often, rarely))
         if often == rarely:
             assert done == rarely
         else:  # a digit
             assert 1 < done < rarely
             assert remains <= 0.1
-        assert turn.solve(*args, FREE, 12, 0.0, 0.0)[1] == 12
+        assert run(FREE, 0.0, (often, rarely))[1] == 12
+    assert run(room, 1e-9, None)[1] > 11  # by columns it is not looked at
 
 
 def turned(faces, digits, size=8):

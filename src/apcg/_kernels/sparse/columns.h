@@ -1,4 +1,4 @@
-/* Sparse columns for coordinate descent and conjugate gradients: entries of a row number and a value,
+/* Sparse columns for coordinate descent and products: entries of a row number and a value,
  * side by side, the value in float or double. All sums are double.
  *
  * A position is a place in the arrays of a model; ids[position] is the column that it stands for.
@@ -33,11 +33,9 @@ typedef struct {
     const int64_t *ids;
     const double *squares; /* |A_j|^2 (of what is centred), by position */
     const double *mean;    /* by position; NULL without an intercept */
-    const double *e;
-    ptrdiff_t rows;
 } apcg_set;
 
-#define APCG_COLUMNS(E, dot, add, products, times, sweep, gradients, scaled)                       \
+#define APCG_COLUMNS(E, dot, add, products, times, sweep, scaled)                                  \
     static inline double dot(const E *a, ptrdiff_t size, const double *u) {                        \
         double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;                                             \
         ptrdiff_t k = 0;                                                                           \
@@ -62,11 +60,11 @@ typedef struct {
         }                                                                                          \
     }                                                                                              \
     /* u += sum of v_k A_(ids k) */                                                                \
-    static void times(const E *a, const apcg_set *set, const double *v, ptrdiff_t count,           \
-                      double *u) {                                                                 \
+    static void times(const E *a, const int64_t *start, const int64_t *ids, const double *v,       \
+                      ptrdiff_t count, double *u) {                                                \
         for (ptrdiff_t k = 0; k < count; k++) {                                                    \
-            const int64_t j = set->ids[k];                                                         \
-            if (v[k] != 0.0) add(a + set->start[j], set->start[j + 1] - set->start[j], u, v[k]);   \
+            const int64_t j = ids[k];                                                              \
+            if (v[k] != 0.0) add(a + start[j], start[j + 1] - start[j], u, v[k]);                  \
         }                                                                                          \
     }                                                                                              \
     /* A sweep over the positions listed; those that are not zero, or moved, are kept in `list`. */ \
@@ -95,57 +93,6 @@ typedef struct {
         }                                                                                          \
         return kept;                                                                               \
     }                                                                                              \
-    /* Conjugate gradients, preconditioned by the squares, for (A_S'A_S + b) step = pull on the     \
-     * positions S; r follows, r -= A_S step. Ends after `most`, at `share` of the residual, or    \
-     * when none of it is above `least`. `remains` is the share that is left. */                   \
-    static ptrdiff_t gradients(const E *a, const apcg_set *set, const int64_t *S, ptrdiff_t count, \
-                               const apcg_penalty *p, const double *v, double *r, double *q,       \
-                               double *step, double *work, ptrdiff_t most, double share,           \
-                               double least, double *remains) {                                    \
-        double *way = work, *left = work + count, *base = work + 2 * count;                        \
-        double size = 0.0, first = 0.0;                                                            \
-        ptrdiff_t done = 0;                                                                        \
-        for (ptrdiff_t k = 0; k < count; k++) {                                                    \
-            const double x = v[S[k]], l1 = p->a[S[k] & p->mask[0]];                                \
-            base[k] = x > 0.0 ? l1 : (x < 0.0 ? -l1 : 0.0);                                        \
-            base[k] += p->b[S[k] & p->mask[1]] * x;                                                \
-            step[k] = way[k] = 0.0;                                                                \
-        }                                                                                          \
-        for (;;) {                                                                                 \
-            double before = size, far = 0.0;                                                       \
-            size = 0.0;                                                                            \
-            for (ptrdiff_t k = 0; k < count; k++) {                                                \
-                const int64_t i = S[k], j = set->ids[i];                                           \
-                const double b = p->b[i & p->mask[1]];                                             \
-                left[k] = dot(a + set->start[j], set->start[j + 1] - set->start[j], r) - base[k] - \
-                          b * step[k];                                                             \
-                size += left[k] * left[k] / (set->squares[i] + b);                                 \
-                far = fabs(left[k]) > far ? fabs(left[k]) : far;                                   \
-            }                                                                                      \
-            if (done == 0) first = size;                                                           \
-            if (!(size > share * share * first) || !(far > least) || done == most) break;          \
-            memset(q, 0, (size_t)set->rows * sizeof(double));                                      \
-            double shift = 0.0, bend = 0.0, turn = done ? size / before : 0.0;                     \
-            for (ptrdiff_t k = 0; k < count; k++) {                                                \
-                const int64_t i = S[k], j = set->ids[i];                                           \
-                const double b = p->b[i & p->mask[1]];                                             \
-                way[k] = left[k] / (set->squares[i] + b) + turn * way[k];                          \
-                add(a + set->start[j], set->start[j + 1] - set->start[j], q, way[k]);              \
-                bend += b * way[k] * way[k];                                                       \
-                if (set->mean) shift += set->mean[i] * way[k];                                     \
-            }                                                                                      \
-            if (set->mean)                                                                         \
-                for (ptrdiff_t i = 0; i < set->rows; i++) q[i] -= shift * set->e[i];               \
-            for (ptrdiff_t i = 0; i < set->rows; i++) bend += q[i] * q[i];                         \
-            if (!(bend > 0.0)) break;                                                              \
-            const double t = size / bend;                                                          \
-            for (ptrdiff_t k = 0; k < count; k++) step[k] += t * way[k];                           \
-            for (ptrdiff_t i = 0; i < set->rows; i++) r[i] -= t * q[i];                            \
-            done++;                                                                                \
-        }                                                                                          \
-        *remains = first > 0.0 ? sqrt(size / first) : 0.0;                                         \
-        return done;                                                                               \
-    }                                                                                              \
     /* Columns `ids` times root, one after the other; their squares and products with root. */     \
     static void scaled(const E *a, const int64_t *start, const int64_t *ids, ptrdiff_t count,      \
                        const double *root, E *out, int64_t *starts, double *squares,               \
@@ -171,8 +118,8 @@ typedef struct {
     }
 
 APCG_COLUMNS(apcg_narrow, apcg_dot_n, apcg_add_n, apcg_products_n, apcg_times_n, apcg_sweep_n,
-             apcg_gradients_n, apcg_scaled_n)
+             apcg_scaled_n)
 APCG_COLUMNS(apcg_wide, apcg_dot_w, apcg_add_w, apcg_products_w, apcg_times_w, apcg_sweep_w,
-             apcg_gradients_w, apcg_scaled_w)
+             apcg_scaled_w)
 
 #endif

@@ -22,33 +22,21 @@ cdef extern from "columns.h" nogil:
         const int64_t *ids
         const double *squares
         const double *mean
-        const double *e
-        Py_ssize_t rows
     void APCG_FETCH_FOR_WRITE(const void *address)
     void apcg_products_n(const apcg_narrow *a, const int64_t *start, const int64_t *list,
                          Py_ssize_t count, const double *u, double *out)
     void apcg_products_w(const apcg_wide *a, const int64_t *start, const int64_t *list,
                          Py_ssize_t count, const double *u, double *out)
-    void apcg_times_n(const apcg_narrow *a, const apcg_set *s, const double *v, Py_ssize_t count,
-                      double *u)
-    void apcg_times_w(const apcg_wide *a, const apcg_set *s, const double *v, Py_ssize_t count,
-                      double *u)
+    void apcg_times_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
+                      const double *v, Py_ssize_t count, double *u)
+    void apcg_times_w(const apcg_wide *a, const int64_t *start, const int64_t *ids,
+                      const double *v, Py_ssize_t count, double *u)
     Py_ssize_t apcg_sweep_n(const apcg_narrow *a, const apcg_set *s, int64_t *list,
                             Py_ssize_t count, double *v, double *r, double *sigma,
                             const apcg_penalty *p, double *worst)
     Py_ssize_t apcg_sweep_w(const apcg_wide *a, const apcg_set *s, int64_t *list,
                             Py_ssize_t count, double *v, double *r, double *sigma,
                             const apcg_penalty *p, double *worst)
-    Py_ssize_t apcg_gradients_n(const apcg_narrow *a, const apcg_set *s, const int64_t *S,
-                                Py_ssize_t count, const apcg_penalty *p, const double *v,
-                                double *r, double *q, double *step, double *work,
-                                Py_ssize_t most, double share, double least,
-                                double *remains)
-    Py_ssize_t apcg_gradients_w(const apcg_wide *a, const apcg_set *s, const int64_t *S,
-                                Py_ssize_t count, const apcg_penalty *p, const double *v,
-                                double *r, double *q, double *step, double *work,
-                                Py_ssize_t most, double share, double least,
-                                double *remains)
     void apcg_scaled_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
                        Py_ssize_t count, const double *root, apcg_narrow *out, int64_t *starts,
                        double *squares, double *product)
@@ -132,6 +120,20 @@ def products(const unsigned char[::1] entries, bint wide, const int64_t[::1] sta
                             &out[0])
 
 
+def add(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+        const int64_t[::1] ids, const double[::1] v, double[::1] out):
+    """out += sum_k v_k A_(ids k)"""
+    if entries.shape[0] == 0 or ids.shape[0] == 0:
+        return
+    with nogil:
+        if wide:
+            apcg_times_w(<const apcg_wide *> &entries[0], &start[0], &ids[0], &v[0], ids.shape[0],
+                         &out[0])
+        else:
+            apcg_times_n(<const apcg_narrow *> &entries[0], &start[0], &ids[0], &v[0],
+                         ids.shape[0], &out[0])
+
+
 def scaled(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
            const int64_t[::1] ids, const double[::1] root, unsigned char[::1] out,
            int64_t[::1] starts, double[::1] squares, double[::1] product):
@@ -184,83 +186,33 @@ def gram_rows(const value_t[::1] data, const index_t[::1] indices, const index_t
                     to[positions[t]] += x * values[t]
 
 
-cdef class Set:
-    """Columns of a least squares problem: those that `ids` says, by position.
+def sweep(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+          const int64_t[::1] ids, const double[::1] squares, const double[::1] mean,
+          int64_t[::1] positions, double[::1] v, double[::1] r, const double[::1] a,
+          const double[::1] b, const double[::1] lower,
+          const double[::1] upper) -> tuple[float, int, float]:
+    """A step on each position of a model: the greatest violation, how many are kept, and sigma.
 
-    squares  |A_j|^2, of the centred column with an intercept
-    mean     <e, A_j> with an intercept, where e is a unit vector; empty without one
+    Position k stands for the column ids_k, whose square is squares_k; it is that of the centred
+    column with an intercept, and mean_k is then <e, A_j> for a unit vector e, else `mean` is empty.
+    Those that are not zero, or moved, are then the first ones of `positions`. r -= A move, up to
+    sigma e.
     """
-
-    cdef const unsigned char[::1] _entries
-    cdef const int64_t[::1] _start, _ids
-    cdef const double[::1] _squares, _mean, _e
-    cdef bint _wide
-    cdef apcg_set _set
-
-    def __init__(self, const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-                 const int64_t[::1] ids, const double[::1] squares, const double[::1] mean,
-                 const double[::1] e, Py_ssize_t rows):
-        self._entries, self._wide, self._start, self._ids = entries, wide, start, ids
-        self._squares, self._mean, self._e = squares, mean, e
-        self._set = apcg_set(&start[0], &ids[0], &squares[0], NULL, NULL, rows)
-        if mean.shape[0]:
-            self._set.mean, self._set.e = &mean[0], &e[0]
-
-    def times(self, const double[::1] v, double[::1] u):
-        """u += sum_j v_j A_j, of the columns as they are stored"""
-        with nogil:
-            if self._wide:
-                apcg_times_w(<const apcg_wide *> &self._entries[0], &self._set, &v[0], v.shape[0],
-                             &u[0])
-            else:
-                apcg_times_n(<const apcg_narrow *> &self._entries[0], &self._set, &v[0],
-                             v.shape[0], &u[0])
-
-    def sweep(self, int64_t[::1] positions, double[::1] v, double[::1] r, double sigma,
-              const double[::1] a, const double[::1] b, const double[::1] lower,
-              const double[::1] upper) -> tuple[float, int, float]:
-        """A step on each position: the greatest violation, how many are kept, and sigma.
-
-        Those that are not zero, or moved, are then the first ones of `positions`. r -= A move, up to
-        sigma e.
-        """
-        cdef apcg_penalty p = penalty(a, b, lower, upper)
-        cdef double worst = 0.0
-        cdef Py_ssize_t kept
-        if positions.shape[0] == 0:
-            return 0.0, 0, sigma
-        with nogil:
-            if self._wide:
-                kept = apcg_sweep_w(<const apcg_wide *> &self._entries[0], &self._set,
-                                    &positions[0], positions.shape[0], &v[0], &r[0], &sigma, &p,
-                                    &worst)
-            else:
-                kept = apcg_sweep_n(<const apcg_narrow *> &self._entries[0], &self._set,
-                                    &positions[0], positions.shape[0], &v[0], &r[0], &sigma, &p,
-                                    &worst)
-        return worst, kept, sigma
-
-    def gradients(self, const int64_t[::1] support, const double[::1] v, double[::1] r,
-                  double[::1] q, double[::1] step, double[:, ::1] work, const double[::1] a,
-                  const double[::1] b, const double[::1] lower, const double[::1] upper,
-                  Py_ssize_t most, double share, double least) -> tuple[int, float]:
-        """`step` by conjugate gradients on the support, with r -= A step: how many, and what is left.
-
-        `most` at most, or until `share` of the residual is left, or none of it is above `least`; q
-        and the 3 vectors of `work` are room to work in. r is centred, with an intercept.
-        """
-        cdef apcg_penalty p = penalty(a, b, lower, upper)
-        cdef double remains = 0.0
-        cdef Py_ssize_t done
-        if support.shape[0] == 0:
-            return 0, 0.0
-        with nogil:
-            if self._wide:
-                done = apcg_gradients_w(<const apcg_wide *> &self._entries[0], &self._set,
-                                        &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
-                                        &step[0], &work[0, 0], most, share, least, &remains)
-            else:
-                done = apcg_gradients_n(<const apcg_narrow *> &self._entries[0], &self._set,
-                                        &support[0], support.shape[0], &p, &v[0], &r[0], &q[0],
-                                        &step[0], &work[0, 0], most, share, least, &remains)
-        return done, remains
+    cdef apcg_penalty p = penalty(a, b, lower, upper)
+    cdef double worst = 0.0, sigma = 0.0
+    cdef Py_ssize_t kept, count = positions.shape[0]
+    cdef apcg_set s
+    cdef const unsigned char *at = &entries[0] if entries.shape[0] else NULL
+    if count == 0:
+        return 0.0, 0, sigma
+    s = apcg_set(&start[0], &ids[0], &squares[0], NULL)
+    if mean.shape[0]:
+        s.mean = &mean[0]
+    with nogil:
+        if wide:
+            kept = apcg_sweep_w(<const apcg_wide *> at, &s, &positions[0], count, &v[0], &r[0],
+                                &sigma, &p, &worst)
+        else:
+            kept = apcg_sweep_n(<const apcg_narrow *> at, &s, &positions[0], count, &v[0], &r[0],
+                                &sigma, &p, &worst)
+    return worst, kept, sigma

@@ -26,6 +26,8 @@ cdef extern from "columns.h" nogil:
     ctypedef struct apcg_wide:
         int row
         double x
+    double apcg_dot_n(const apcg_narrow *a, Py_ssize_t size, const double *u)
+    double apcg_dot_w(const apcg_wide *a, Py_ssize_t size, const double *u)
 
 ctypedef fused entry_t:
     apcg_narrow
@@ -96,6 +98,36 @@ def add(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
         else:
             add_to(<const apcg_narrow *> &entries[0], &start[0], &ids[0], &classes[0],
                    ids.shape[0], &v[0], out.shape[1], &out[0, 0])
+
+
+cdef void dots_of(const entry_t *a, const int64_t *start, const int64_t *ids,
+                  const int64_t *classes, Py_ssize_t count, const double *u, Py_ssize_t n,
+                  double *out) noexcept nogil:
+    cdef Py_ssize_t e, size
+    cdef int64_t j
+    for e in range(count):
+        j = ids[e]
+        size = start[j + 1] - start[j]
+        if entry_t is apcg_wide:
+            out[e] = apcg_dot_w(a + start[j], size, u + classes[e] * n)
+        else:
+            out[e] = apcg_dot_n(a + start[j], size, u + classes[e] * n)
+
+
+def dots(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
+         const int64_t[::1] ids, const int64_t[::1] classes, const double[:, ::1] u,
+         double[::1] out):
+    """out_e = <column ids_e, row classes_e of u>"""
+    cdef const unsigned char *at = &entries[0] if entries.shape[0] else NULL
+    if ids.shape[0] == 0:
+        return
+    with nogil:
+        if wide:
+            dots_of(<const apcg_wide *> at, &start[0], &ids[0], &classes[0], ids.shape[0],
+                    &u[0, 0], u.shape[1], &out[0])
+        else:
+            dots_of(<const apcg_narrow *> at, &start[0], &ids[0], &classes[0], ids.shape[0],
+                    &u[0, 0], u.shape[1], &out[0])
 
 
 # ---- the model --------------------------------------------------------------------------------------
@@ -190,22 +222,23 @@ cdef void along(const Columns *m, const double *T, double t, double *room) noexc
         m.rows[3 * i] += t * room[i] * m.rows[3 * i + 1]
 
 
-cdef double bend_along(const Columns *m, const double *T, double *room) noexcept nogil:
-    """sum_i T_i'H_i T_i"""
+cdef void bend_of(const Columns *m, double *T, double *room) noexcept nogil:
+    """T becomes H T."""
     cdef Py_ssize_t i, k
-    cdef double bend = 0.0
     cdef const double *pair
-    cdef const double *at
+    cdef double *at
     for i in range(m.n):
         room[i] = 0.0
     for k in range(m.K):
         pair, at = m.state + 2 * k * m.n, T + k * m.n
         for i in range(m.n):
             room[i] += pair[2 * i] * at[i]
-            bend += (pair[2 * i] + m.rows[3 * i + 2]) * at[i] * at[i]
     for i in range(m.n):
-        bend -= room[i] * room[i] * m.rows[3 * i + 1]
-    return bend
+        room[i] *= m.rows[3 * i + 1]
+    for k in range(m.K):
+        pair, at = m.state + 2 * k * m.n, T + k * m.n
+        for i in range(m.n):
+            at[i] = (pair[2 * i] + m.rows[3 * i + 2]) * at[i] - pair[2 * i] * room[i]
 
 
 cdef void left_of(const Columns *m, double *T) noexcept nogil:
@@ -216,83 +249,6 @@ cdef void left_of(const Columns *m, double *T) noexcept nogil:
         pair = m.state + 2 * k * m.n
         for i in range(m.n):
             T[k * m.n + i] = pair[2 * i + 1] + pair[2 * i] * m.rows[3 * i]
-
-
-cdef double total_of(const double *u, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef double total = 0.0
-    for i in range(n):
-        total += u[i]
-    return total
-
-
-cdef double dot(const entry_t *a, Py_ssize_t size, const double *u) noexcept nogil:
-    cdef double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0
-    cdef Py_ssize_t t = 0
-    while t + 3 < size:
-        s0 += a[t].x * u[a[t].row]
-        s1 += a[t + 1].x * u[a[t + 1].row]
-        s2 += a[t + 2].x * u[a[t + 2].row]
-        s3 += a[t + 3].x * u[a[t + 3].row]
-        t += 4
-    while t < size:
-        s0 += a[t].x * u[a[t].row]
-        t += 1
-    return (s0 + s1) + (s2 + s3)
-
-
-cdef Py_ssize_t gradients_on(const entry_t *a, const Columns *m, const int64_t *S,
-                             Py_ssize_t count, const double *v, const double *h,
-                             const double *ones, const apcg_penalty *p, double *T, double *step,
-                             double *work, double *room, Py_ssize_t most, double share
-                             ) noexcept nogil:
-    """Conjugate gradients, preconditioned by h; `ones` are the h of intercepts, or NULL.
-
-    Positions from `count` on stand for the intercepts.
-    """
-    cdef Py_ssize_t k, i, done = 0, total = count + (m.K if ones != NULL else 0)
-    cdef double *way = work
-    cdef double *left = work + total
-    cdef double *scale = work + 2 * total
-    cdef double size = 0.0, first = 0.0, before, turn, bend, b, t
-    cdef int64_t e, j
-    for k in range(total):
-        step[k] = way[k] = 0.0
-        scale[k] = h[S[k]] + p.b[S[k] & p.mask[1]] if k < count else ones[k - count]
-    while True:
-        before, size = size, 0.0
-        left_of(m, T)
-        for k in range(count):
-            e = S[k]
-            j, b = m.ids[e], p.a[e & p.mask[0]]
-            left[k] = dot(a + m.start[j], m.start[j + 1] - m.start[j], T + m.classes[e] * m.n)
-            left[k] -= (b if v[e] > 0.0 else -b) + p.b[e & p.mask[1]] * (v[e] + step[k])
-        for k in range(count, total):
-            left[k] = total_of(T + (k - count) * m.n, m.n)
-        for k in range(total):
-            size += left[k] * left[k] / scale[k]
-        if done == 0:
-            first = size
-        if not size > share * share * first or done == most:
-            return done
-        turn, bend = size / before if done else 0.0, 0.0
-        for k in range(total):
-            way[k] = left[k] / scale[k] + turn * way[k]
-        for k in range(m.K):
-            for i in range(m.n):
-                T[k * m.n + i] = way[count + k] if total > count else 0.0
-        for k in range(count):
-            e = S[k]
-            bend += p.b[e & p.mask[1]] * way[k] * way[k]
-            add_to(a, m.start, m.ids + e, m.classes + e, 1, way + k, m.n, T)
-        bend += bend_along(m, T, room)
-        if not bend > 0.0:
-            return done
-        t = size / bend
-        for k in range(total):
-            step[k] += t * way[k]
-        along(m, T, t, room)
-        done += 1
 
 
 cdef class Model:
@@ -355,28 +311,7 @@ cdef class Model:
         with nogil:
             along(&self._m, &T[0, 0], t, &room[0])
 
-    def gradients(self, const int64_t[::1] support, const double[::1] v, const double[::1] h,
-                  const double[::1] ones, const double[::1] a, const double[::1] b,
-                  const double[::1] lower, const double[::1] upper, double[:, ::1] T,
-                  double[::1] step, double[:, ::1] work, double[::1] room, Py_ssize_t most,
-                  double share) -> int:
-        """`step` by conjugate gradients on the support, and on intercepts unless `ones` is empty.
-
-        q and c follow. How many there were: `most` at most, or until `share` of the residual is
-        left. T, the 3 vectors of `work`, and `room` for each row, are to work in.
-        """
-        cdef apcg_penalty p = penalty(a, b, lower, upper)
-        cdef Py_ssize_t done
-        cdef const double *free = &ones[0] if ones.shape[0] else NULL
-        if support.shape[0] == 0:
-            return 0
+    def bend(self, double[:, ::1] T, double[::1] room):
+        """T becomes H T, by classes; `room` as for `along`."""
         with nogil:
-            if self._wide:
-                done = gradients_on(<const apcg_wide *> &self._entries[0], &self._m, &support[0],
-                                    support.shape[0], &v[0], &h[0], free, &p, &T[0, 0], &step[0],
-                                    &work[0, 0], &room[0], most, share)
-            else:
-                done = gradients_on(<const apcg_narrow *> &self._entries[0], &self._m,
-                                    &support[0], support.shape[0], &v[0], &h[0], free, &p,
-                                    &T[0, 0], &step[0], &work[0, 0], &room[0], most, share)
-        return done
+            bend_of(&self._m, &T[0, 0], &room[0])

@@ -73,30 +73,18 @@ cdef class Rows:
         else:
             self._far = positions
 
-    def step(self, const float[::1] bend, const int64_t[::1] at, double scale,
-             const double[::1] b, const double[::1] mean, const double[::1] z, double size,
-             double turn, double[:, ::1] state, float[::1] p, float[::1] out) -> float:
-        """An iteration of conjugate gradients: the greatest |left_k| then; negative if it failed.
+    def product(self, const float[::1] bend, const int64_t[::1] at, double scale,
+                const double[::1] way, double[::1] made, float[::1] p, float[::1] out):
+        """made = C'diag(bend)C way; column k of C is scale times the one at the position at_k.
 
-        The matrix is C'diag(bend)C - mean mean' + diag(b), where column k of C is scale times the
-        one at the position at_k of the set; z is the residual, preconditioned, size its product with
-        that, and turn this size over the last one. `state` is the way, the step and what is left,
-        and has room for a product. p and out have room for the set; p is 0 where no at_k is.
+        p and out have room for the set; p is 0 where no at_k is.
         """
         cdef Py_ssize_t k, count = at.shape[0], mask = -1 if bend.shape[0] > 1 else 0
         cdef Py_ssize_t n = self._start.shape[0] - 1
-        cdef double most = 0.0, worst = -1.0, shift = 0.0, steep = 0.0, x
-        cdef double *way = &state[0, 0]
-        cdef double *step = &state[1, 0]
-        cdef double *left = &state[2, 0]
-        cdef double *turned = &state[3, 0]
+        cdef double most = 0.0
         with nogil:
             for k in range(count):
-                way[k] = z[k] + turn * way[k]
-                x = fabs(scale * way[k])
-                most = x if x > most else most
-            for k in range(mean.shape[0]):
-                shift += mean[k] * way[k]
+                most = max(most, fabs(scale * way[k]))
             most = most if most > 0.0 else 1.0
             for k in range(count):  # as parts of the largest: float has no small numbers
                 p[at[k]] = <float> (scale * way[k] / most)
@@ -108,14 +96,4 @@ cdef class Rows:
                 apcg_by_rows_far(&self._start[0], &self._far[0], &self._values[0], n, &bend[0],
                                  mask, &p[0], &out[0])
             for k in range(count):
-                turned[k] = most * scale * out[at[k]] + b[k] * way[k]
-                if mean.shape[0]:
-                    turned[k] -= shift * mean[k]
-                steep += turned[k] * way[k]
-            if steep > 0.0:
-                worst, steep = 0.0, size / steep
-                for k in range(count):
-                    step[k] += steep * way[k]
-                    left[k] -= steep * turned[k]
-                    worst = fabs(left[k]) if fabs(left[k]) > worst else worst
-        return worst
+                made[k] = most * scale * out[at[k]]

@@ -1,4 +1,4 @@
-"""The model of P on sparse columns: sweeps, and conjugate gradients on the support, cut at zero.
+"""Models of P on sparse columns: sweeps, and conjugate gradients on the support, cut at zero.
 
     M(v) = (1/2)|r|^2 + sum_j a_j |v_j| + (b_j/2) v_j^2,   r = t - A v
 
@@ -7,27 +7,169 @@ The residual r is kept. With an intercept A stands for its columns less their me
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ...._base.validation import Vector
+from ...._base.validation import Index, Vector
 from ...._kernels.data.matrix import inner
 from ...._kernels.sparse import columns
 from ....data.columns import Packed
+from ...linalg import conjugate_gradients
 from ..penalty import ScaledPenalty
 from .support_rows import Turn
 
 _NONE = np.empty(0)
 #: shares of a step of conjugate gradients that are tried
 SHARES = (1.0, 0.3, 0.09)
+#: the residual has fallen by a digit
+_DIGIT = 0.1
+#: the least and the greatest step
+Room = tuple[Vector, Vector]
+#: with a matrix
+Product = Callable[[Vector], Vector]
 
 
-class ColumnModel:
+def solve(
+    times: Product, diagonal: Vector, left: Vector, room: Room,
+    most: int, share: float, least: float, every: tuple[int, int] | None = None,
+) -> tuple[Vector, int, float]:  # fmt: skip
+    """The step with H step = left by conjugate gradients; how many, and the part that is left.
+
+    They end after `most`, when `share` of the residual is left, or when none of it is above
+    `least`. With `every` they also end when the step leaves its room: the support is then not the
+    right one, and what is left to do on it would be wasted. That is looked at after so many of them
+    if the residual fell by a digit, and after so many in any case. `left` becomes the residual.
+    """
+    step, done, seen = np.zeros(left.size), 0, 0
+    first = last = size = float(left @ (left / diagonal))
+    if size > 0 and np.abs(left).max() > least:
+        for length, way, _, size in conjugate_gradients.steps(times, lambda r: r / diagonal, left):
+            step += length * way
+            done += 1
+            if done == most or size <= share * share * first or np.abs(left).max() <= least:
+                break
+            if every is None or done - seen < every[0]:
+                continue
+            if size <= _DIGIT**2 * last or done - seen >= every[1]:
+                if ((step < room[0]) | (step > room[1])).any():
+                    break
+                seen, last = done, size
+    return step, done, math.sqrt(max(size, 0.0) / first) if first > 0 else 0.0
+
+
+class SupportModel:
+    """What models on sparse columns share: a model M at v, with the sums that its slopes need.
+
+    positions  those that a sweep visits
+    cost       the entries of the column of each
+    """
+
+    v: Vector
+    _penalty: ScaledPenalty
+    #: entries read so far
+    spent = 0.0
+
+    def __init__(self, packed: Packed, ids: NDArray[np.int64]) -> None:
+        self._packed, self._ids, self.positions = packed, ids, np.arange(ids.size)
+        self.cost = (packed.start[ids + 1] - packed.start[ids]).astype(np.float64)
+        #: iterations of the last conjugate gradients, and the part of the residual that they left
+        self.done, self.left = 0, 1.0
+
+    @property
+    def curvatures(self) -> Vector:
+        """The second derivative of the smooth part, for each position."""
+        raise NotImplementedError
+
+    def diagonal(self, S: Index) -> Vector:
+        """Those on S, and those of intercepts that are free."""
+        return self.curvatures[S]
+
+    def pull(self, S: Index) -> Vector:
+        """Minus the gradient of the smooth part there."""
+        raise NotImplementedError
+
+    def bent(self, S: Index, turn: Turn | None) -> Product:
+        """What multiplies with its second derivatives there; by rows if there is a `turn`."""
+        raise NotImplementedError
+
+    def go(self, S: Index, step: Vector) -> None:
+        """v_S, and intercepts, change by so much."""
+        raise NotImplementedError
+
+    def smooth(self) -> float:
+        """The smooth part of M at v."""
+        raise NotImplementedError
+
+    def kept(self) -> Any:
+        """Copies of the sums at v."""
+        raise NotImplementedError
+
+    def back(self, kept: Any) -> None:
+        """To where these were made; v is there already."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """The positions where M is smooth."""
+        S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
+        return S[self.curvatures[S] > 0]
+
+    def face(
+        self, most: int, share: float, least: float = 0.0, turn: Turn | None = None
+    ) -> tuple[int, int]:
+        """Conjugate gradients on the support: how many it has, and how many of it were cut.
+
+        They end as in `solve`.
+        """
+        S = self.support
+        size = S.size
+        if not size:
+            return 0, 0
+        on, v, kept = self._penalty.on(S), self.v[S], self.kept()
+        before, (low, high) = self.smooth() + on.value(v), on.room(v)
+        left, diagonal = self.pull(S), self.diagonal(S)
+        left[:size] -= on.a * np.sign(v) + on.b * v
+        diagonal[:size] += on.b
+        product = self.bent(S, turn)
+
+        def times(way: Vector) -> Vector:
+            made = product(way)
+            made[:size] += on.b * way[:size]
+            return made
+
+        step, self.done, self.left = solve(
+            times,
+            diagonal,
+            left,
+            (low - v, high - v),
+            most,
+            share,
+            least,
+            turn.every if turn else None,
+        )
+        self.spent += 2 * (self.done + 1) * float(self.cost[S].sum())
+        for t in SHARES:
+            far, new = t * step, np.clip(v + t * step[:size], low, high)
+            far[:size] = new - v
+            self.go(S, far)
+            self.v[S] = new
+            if self.smooth() + on.value(new) < before:
+                return size, int(np.count_nonzero((new == low) | (new == high)))
+            self.v[S] = v
+            self.back(kept)
+        return size, size
+
+
+class ColumnModel(SupportModel):
     """M at v with its r; both are changed in place.
 
     packed    the columns
     ids       which of them
-    squares   |A_j|^2 by position, mean and e with an intercept (see `columns.Set`)
+    squares   |A_j|^2 by position, mean and e with an intercept (see `columns.sweep`)
     """
 
     def __init__(
@@ -41,86 +183,56 @@ class ColumnModel:
         mean: Vector = _NONE,
         e: Vector = _NONE,
     ) -> None:
-        self._set = columns.Set(
-            packed.entries, packed.double, packed.start, ids, squares, mean, e, r.size
-        )
-        self.v, self.r, self._e = v, r, e
+        super().__init__(packed, ids)
+        self.v, self.r, self.mean, self._e = v, r, mean, e
         self._penalty, self._squares = penalty, squares
-        self._q = np.empty(r.size)
-        self.positions = np.arange(ids.size)
-        self.cost = (packed.start[ids + 1] - packed.start[ids]).astype(np.float64)
-        self.spent = 0.0
-        self._packed, self._ids, self.mean = packed, ids, mean
-        #: iterations of the last conjugate gradients, and the part of the residual that they left
-        self.done, self.left = 0, 1.0
 
     def sweep(self) -> float:
         """A step on each position; those that then are zero are left out of the next sweep."""
-        parts, sigma = self._penalty.parts, 0.0
+        packed = self._packed
         self.spent += float(self.cost[self.positions].sum())
-        worst, kept, sigma = self._set.sweep(self.positions, self.v, self.r, sigma, *parts)
+        worst, kept, sigma = columns.sweep(
+            packed.entries, packed.double, packed.start, self._ids, self._squares, self.mean,
+            self.positions, self.v, self.r, *self._penalty.parts,
+        )  # fmt: skip
         self.positions = self.positions[:kept].copy()
         if self._e.size:
             self.r -= sigma * self._e
         return worst
 
     @property
-    def support(self) -> NDArray[np.int64]:
-        """The positions where M is smooth."""
-        S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
-        return S[self._squares[S] > 0]
+    def curvatures(self) -> Vector:
+        return self._squares
 
-    def face(
-        self, most: int, share: float, least: float = 0.0, turn: Turn | None = None
-    ) -> tuple[int, int]:
-        """Conjugate gradients on the support: how many it has, and how many of it were cut.
+    def pull(self, S: Index) -> Vector:
+        return self._dots(self._ids[S], self.r)
 
-        They end after `most`, at `share` of the residual, or when none of it is above `least`.
-        """
-        S = self.support
-        if not S.size:
-            return 0, 0
-        on, v = self._penalty.on(S), self.v[S]
-        before, r = self._value(on, v), self.r.copy()
-        low, high = on.room(v)
-        if turn is None:
-            step, work = np.empty(S.size), np.empty((3, S.size))
-            self.done, self.left = self._set.gradients(
-                S, self.v, self.r, self._q, step, work, *self._penalty.parts, most, share, least
-            )
-            there = v + step  # r is there already
-        else:
-            mean = self.mean[S] if self.mean.size else _NONE
-            b, there, room = np.broadcast_to(on.b, v.shape).copy(), v, (low - v, high - v)
-            step, self.done, self.left = turn.solve(
-                S, self._pull(S, on, v), self._squares[S], b, mean, room, most, share, least
-            )
-        self.spent += 2 * self.done * float(self.cost[S].sum())
-        for t in SHARES:
-            new = np.clip(v + t * step, low, high)
-            self._arrive(S, new, *((there, None) if t == 1 else (v, r)))
-            if self._value(on, new) < before:
-                self.v[S] = new
-                return S.size, int(np.count_nonzero((new == low) | (new == high)))
-        self._arrive(S, v, v, r)
-        return S.size, S.size
+    def _dots(self, ids: Index, u: Vector) -> Vector:
+        out = np.empty(self._packed.start.size - 1)
+        self._packed.products(u, out, ids)
+        return np.asarray(out[ids])
 
-    def _pull(self, S: NDArray[np.int64], on: ScaledPenalty, v: Vector) -> Vector:
-        """Minus the gradient of M on the support."""
-        out, ids = np.empty(self._packed.start.size - 1), self._ids[S]
-        self._packed.products(self.r, out, ids)
-        return np.asarray(out[ids] - on.a * np.sign(v) - on.b * v)
+    def bent(self, S: Index, turn: Turn | None) -> Product:
+        ids, mean = self._ids[S], self.mean[S] if self.mean.size else _NONE
 
-    def _arrive(self, S: NDArray[np.int64], new: Vector, at: Vector, r: Vector | None) -> None:
-        """r of `new`: from r of `at`, which is as it is now unless it is given."""
-        if r is not None:
-            self.r[:] = r
-        back = np.zeros(self.v.size)
-        back[S] = at - new
-        if back.any():
-            self._set.times(back, self.r)
-            if self._e.size:
-                self.r -= inner(self._e, self.r) * self._e
+        def by_columns(way: Vector) -> Vector:
+            q = np.zeros(self.r.size)
+            self._packed.add(ids, way, q)
+            return self._dots(ids, q)
 
-    def _value(self, on: ScaledPenalty, v: Vector) -> float:
-        return 0.5 * inner(self.r, self.r) + on.value(v)
+        product = by_columns if turn is None else turn.gram(S)
+        return (lambda way: product(way) - mean * (mean @ way)) if mean.size else product
+
+    def go(self, S: Index, step: Vector) -> None:
+        self._packed.add(self._ids[S], -step, self.r)
+        if self._e.size:
+            self.r -= inner(self._e, self.r) * self._e
+
+    def smooth(self) -> float:
+        return 0.5 * inner(self.r, self.r)
+
+    def kept(self) -> Vector:
+        return self.r.copy()
+
+    def back(self, kept: Vector) -> None:
+        self.r[:] = kept

@@ -20,8 +20,6 @@ from ....data import Sparse, views
 from ....data.columns import Packed
 from ..tuning import SetTuning
 
-#: the least and the greatest step
-Room = tuple[Vector, Vector]
 Near = Callable[[Index], tuple[Index, Packed]]
 #: the most positions that are numbers of 16 bits
 _NEAR = 1 << 16
@@ -29,8 +27,6 @@ _NEAR = 1 << 16
 #: digit, and in any case. rcv1, squared, /1000 with 10, 15, 20 and 30 in any case: 334, 295, 267
 #: and 300 ms; if they do not end there, 600
 _CUT_EVERY = (10, 20)
-#: the residual has fallen by a digit
-_DIGIT = 0.1
 
 
 class Support:
@@ -84,40 +80,21 @@ class Turn:
     """
 
     def __init__(self, rows: Support, names: Index, bend: Vector, every: tuple[int, int]) -> None:
-        self._rows, self._names, self._bend, self._every = rows, names, bend, every
+        self._rows, self._names, self._bend, self.every = rows, names, bend, every
 
-    def solve(
-        self, S: Index, left: Vector, squares: Vector, b: Vector, mean: Vector, room: Room,
-        most: int, share: float, least: float,
-    ) -> tuple[Vector, int, float]:  # fmt: skip
-        """The step with (A'diag(bend)A - mean mean' + b) step = left; how many, and what is left.
-
-        `squares` is the diagonal without b. It ends after `most`, when `share` of the residual is
-        left, when none of it is above `least`, or when the step leaves its room: the support is
-        then not the right one, and what is left to do on it would be wasted.
-        """
-        rows, ids, bends = self._rows, self._names[S], squares + b
-        at, (bend, largest) = rows.place[ids].astype(np.int64), rows.bent(self._bend)
+    def gram(self, S: Index) -> Callable[[Vector], Vector]:
+        """What multiplies with A'diag(bend)A, for the columns A of the positions S."""
+        rows, at = self._rows, self._rows.place[self._names[S]].astype(np.int64)
+        bend, largest = rows.bent(self._bend)
         scale = math.sqrt(largest) * rows.largest
         p, out = np.zeros(rows.size, np.float32), np.empty(rows.size, np.float32)
-        state, done = np.zeros((4, S.size)), 0
-        _, step, remains, _ = state
-        remains[:] = left
-        z, before, worst = left / bends, math.inf, float(np.abs(left).max())
-        size = first = last = float(left @ z)
-        (often, rarely), seen = self._every, 0
-        while done < most and size > share * share * first and worst > least:
-            turn, before = size / before, size
-            worst = rows.rows.step(bend, at, scale, b, mean, z, size, turn, state, p, out)
-            if worst < 0:
-                break
-            z, done = remains / bends, done + 1
-            size = float(remains @ z)
-            if done - seen >= often and (size <= _DIGIT**2 * last or done - seen >= rarely):
-                if ((step < room[0]) | (step > room[1])).any():
-                    break
-                seen, last = done, size
-        return step, done, math.sqrt(max(size, 0.0) / first) if first > 0 else 0.0
+
+        def times(way: Vector) -> Vector:
+            made = np.empty(S.size)
+            rows.rows.product(bend, at, scale, way, made, p, out)
+            return made
+
+        return times
 
 
 class Faces:
