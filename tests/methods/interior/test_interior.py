@@ -133,3 +133,25 @@ def test_no_rows_to_solve_for_are_all_rows():
     none = np.empty(0, dtype=np.intp)
     found, _ = run(p, made=InteriorRun(p, Target(1e-9), free=none, x=np.zeros(60)))
     assert found.relative <= 1e-9
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_all_steps_in_one_call_are_the_same_steps(loss, weighted, intercept):
+    X, y = data("hinge" if loss.margin else "squared", n=150, sparse=False)
+    weights = np.arange(150) % 4.0 if weighted else None
+    p = ERM(X, y, loss, alpha=1e-3, sample_weight=weights, intercept=intercept)
+    made, steps = InteriorRun(p, Target(1e-9)), InteriorRun(p, Target(1e-9))
+    assert made.at_once()
+    assert look(p, made.point()).relative <= 1e-9
+    assert made.advance(Budget(0)).passes <= 2 * steps.advance(Budget(1000)).passes
+    np.testing.assert_allclose(made.point().w, steps.point().w, rtol=1e-5, atol=1e-9)
+
+
+def test_a_matrix_without_a_good_factor_is_left_to_steps_that_repair_it():
+    """Two equal columns, and next to no ridge."""
+    X, y = data("hinge", n=150, sparse=False)
+    p = ERM(np.hstack([X, X]), y, "hinge", alpha=1e-14)
+    assert not InteriorRun(p, Target(1e-6)).at_once()
+    assert np.isfinite(solve(p, tol=1e-3, random_state=0).primal)

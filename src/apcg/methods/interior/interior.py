@@ -62,6 +62,8 @@ IN_PIECES = Need(
 )
 
 
+#: A factor with a pivot below this, for a unit diagonal, is left to the steps that can repair it.
+WEAK = 1e-14
 #: The rows that are solved for can balance the others with this part of their range to spare.
 INSIDE = 0.01
 
@@ -262,6 +264,19 @@ class InteriorRun(InteriorPoints):
         return self._ridge * self._w - self._rows.X.adjoint(signed) - self._fixed
 
     # ---- a step ---------------------------------------------------------------------------------
+
+    def at_once(self) -> bool:
+        """The whole run in one kernel call, on dense rows of few features; whether it arrived."""
+        t, X, wanted = self._tuning, self._rows.X, max(self._aim, self._tuning.finest)
+        assert not X.sparse
+        steps = kernel.run(
+            X.view(views.arrays)[0], self._problem.intercept, self._ridge, self._least,
+            self._fixed, self._line[0], t.enough * wanted, t.balance * wanted, t.skip, t.part,
+            t.least_step, WEAK, t.most_steps, self._at, self._w,
+        )  # fmt: skip
+        madds = X.gram_madds + factor.madds(len(self._w))
+        self._cost += steps * (2.0 + madds / (2 * max(X.nnz, 1)))
+        return steps > 0
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
