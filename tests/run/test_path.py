@@ -9,7 +9,7 @@ from apcg import ERM, path, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Target
 from apcg.methods.paper.adaptive import AdaptiveMethod
-from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
 from apcg.run import path as run_path
 
 
@@ -183,13 +183,13 @@ def steps(monkeypatch):
     """What a run on sets did: steps, looks at the gap, and P and w before and after looks ahead."""
     done = {"step": 0, "gap": 0}
     for name in done:
-        made = getattr(WideRun, name)
+        made = getattr(ChosenColumnsRun, name)
 
         def counted(self, *args, name=name, made=made):
             done[name] += 1
             return made(self, *args)
 
-        monkeypatch.setattr(WideRun, name, counted)
+        monkeypatch.setattr(ChosenColumnsRun, name, counted)
     return done
 
 
@@ -197,7 +197,7 @@ def steps(monkeypatch):
 def test_a_path_on_sets_looks_ahead(steps, monkeypatch, intercept):
     """P is lower there, what is zero stays so and nothing crosses zero; and it saves steps."""
     p = sparse_problem("wide", "logistic", intercept=intercept)
-    alphas, ahead, taken = 0.3 * np.geomspace(1, 1e-2, 30), WideRun._look_ahead, []
+    alphas, ahead, taken = 0.3 * np.geomspace(1, 1e-2, 30), ChosenColumnsRun._look_ahead, []
 
     def watched(run):
         w, before = run.w.copy(), run.at.value + run.penalty.value(run.w)
@@ -209,19 +209,21 @@ def test_a_path_on_sets_looks_ahead(steps, monkeypatch, intercept):
             return True
         return False
 
-    monkeypatch.setattr(WideRun, "_look_ahead", watched)
+    monkeypatch.setattr(ChosenColumnsRun, "_look_ahead", watched)
     path(p, alphas, tol=1e-7, random_state=0)
     with_it = steps["step"]
     assert len(taken) > 20
     assert all(taken)
-    monkeypatch.setattr(WideRun, "_look_ahead", lambda run: False)
+    monkeypatch.setattr(ChosenColumnsRun, "_look_ahead", lambda run: False)
     path(p, alphas, tol=1e-7, random_state=0)
     assert with_it < 0.95 * (steps["step"] - with_it)
 
 
 def test_a_look_ahead_is_for_alphas_that_fall_and_w_without_bounds(monkeypatch):
-    ahead, taken = WideRun._look_ahead, []
-    monkeypatch.setattr(WideRun, "_look_ahead", lambda run: taken.append(ahead(run)) or taken[-1])
+    ahead, taken = ChosenColumnsRun._look_ahead, []
+    monkeypatch.setattr(
+        ChosenColumnsRun, "_look_ahead", lambda run: taken.append(ahead(run)) or taken[-1]
+    )
     path(sparse_problem("wide", "logistic"), [0.1, 0.1, 0.1, 0.05, 0.05], random_state=0)
     assert not any(taken)
     p = sparse_problem("wide", "logistic", positive=True)

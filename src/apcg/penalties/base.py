@@ -29,6 +29,10 @@ class Regulariser(Protocol):
         """Whether g is a sum over features that the kernels know: coordinate methods need it."""
 
     @property
+    def in_groups(self) -> bool:
+        """Whether g is a sum of norms of groups of features, or of the rows of W."""
+
+    @property
     def strong_convexity(self) -> float:
         """The largest mu known with g - (mu/2)|w|^2 convex."""
 

@@ -28,7 +28,7 @@ class GroupNorms:
     """
 
     separable = is_l2 = is_quadratic = is_free = False
-    splits_exactly = True
+    in_groups = splits_exactly = True
     soft = None
 
     def __init__(

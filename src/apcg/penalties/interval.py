@@ -37,6 +37,7 @@ class Interval:
     boxed: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool), kw_only=True)
 
     separable = splits_exactly = True
+    in_groups = False
 
     @classmethod
     def of(cls, penalty: Penalty, bounds: Box | None, d: int) -> Interval:

@@ -23,7 +23,7 @@ class OwnRegulariser:
     write to.
     """
 
-    separable = is_l2 = is_quadratic = is_free = leaves_free = splits_exactly = False
+    separable = in_groups = is_l2 = is_quadratic = is_free = leaves_free = splits_exactly = False
     soft = None
     #: whether there is one more feature at the end, without any penalty
     free = False

@@ -17,7 +17,7 @@ from apcg.data import by_row, views
 from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import ClassSet, OutputsGroupSet
-from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
 from apcg.methods.sparse.groups.run import GroupRun
 from apcg.methods.sparse.penalty import ScaledPenalty
 from apcg.methods.sparse.softmax.columns import ClassColumnsRun
@@ -247,7 +247,7 @@ def test_a_tiny_loss_and_its_slope_do_not_cancel():
 def test_the_matrix_of_a_set_is_that_of_second_derivatives(free):
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1, intercept=free)
-    run = WideRun(p, Start(), Target(1e-6, 10), SetTuning())
+    run = ChosenColumnsRun(p, Start(), Target(1e-6, 10), SetTuning())
     rng = np.random.default_rng(3)
     z = rng.standard_normal((y.size, 4))
     run.now(seen=run.losses.at(z.reshape(-1)))
@@ -268,7 +268,7 @@ def test_the_matrix_of_a_set_is_that_of_second_derivatives(free):
     np.testing.assert_allclose(block.times(step), X @ D.reshape(12, 4), atol=1e-12)
     few = block.part(np.arange(0, 20, 3))
     np.testing.assert_allclose(few.times(step[::3]), Entries(run.columns, W[::3]).times(step[::3]))
-    slope = block.slope(run.at.slope)
+    slope = block.descent(run.at.slope)
     np.testing.assert_allclose(slope, -(X.T @ run.at.slope.reshape(-1, 4)).reshape(-1)[W])
 
 
@@ -327,8 +327,8 @@ def test_which_run_is_taken():
     many = sp.csr_array(sp.vstack([X] * 11))
     rng = np.random.default_rng(0)
     target = Target(1e-6, 10)
-    for A, labels, kind in ((X, y, WideRun), (many, np.tile(y, 11), ClassColumnsRun),
-                            (many.toarray(), np.tile(y, 11), WideRun)):  # fmt: skip
+    for A, labels, kind in ((X, y, ChosenColumnsRun), (many, np.tile(y, 11), ClassColumnsRun),
+                            (many.toarray(), np.tile(y, 11), ChosenColumnsRun)):  # fmt: skip
         p = ERM(A, labels, "multinomial", "l1", 0.1)
         run = ClassSet().start(p, Start(), target, rng)
         assert type(getattr(run, "at_last", run)) is kind
@@ -414,7 +414,7 @@ def test_alike_columns_have_a_factor_in_float32():
     p = ERM(np.repeat(X, 3, axis=1), y, "multinomial", "l1", 0.1)
     least = {}
     for spare in (SetTuning().spare, 0.0):
-        run = WideRun(p, Start(), Target(1e-6, 10), SetTuning(spare=spare))
+        run = ChosenColumnsRun(p, Start(), Target(1e-6, 10), SetTuning(spare=spare))
         run.now(seen=run.losses.at(np.zeros(y.size * 4)))
         some = np.arange(36 * 4)[np.repeat(X.any(axis=0), 12)]
         G, _ = Entries(run.columns, some).gram(run.bend(), False, kept=False)
@@ -425,7 +425,7 @@ def test_alike_columns_have_a_factor_in_float32():
 def test_a_matrix_is_counted_in_the_passes():
     X, y = data(4)
     p = ERM(X, y, "multinomial", "l1", 0.1)
-    run = WideRun(p, Start(), Target(1e-6, 10), SetTuning(product=0.5))
+    run = ChosenColumnsRun(p, Start(), Target(1e-6, 10), SetTuning(product=0.5))
     run.now(seen=run.losses.at(np.zeros(y.size * 4)))
     block = Entries(run.columns, np.arange(24))
     block.gram(run.bend(), False, kept=False)

@@ -16,8 +16,8 @@ from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.run import PlanRun
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns.columns import ColumnsRun
-from apcg.methods.sparse.dense.all_columns import TallRun
-from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.dense.all_columns import AllColumnsRun
+from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
 
 #: a method for each shape of data, whatever the shape is
 COLUMNS = WorkingSet(SetTuning(few_rows=0, tall=np.inf))
@@ -98,7 +98,7 @@ def test_the_answer_is_at_rest(loss, shape, options):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_take_the_run_that_is_meant(shape):
-    runs = {"columns": ColumnsRun, "wide": WideRun, "tall": TallRun}
+    runs = {"columns": ColumnsRun, "wide": ChosenColumnsRun, "tall": AllColumnsRun}
     p = problem("squared", shape)
     run = SHAPES[shape].start(p, Start(), Target(), np.random.default_rng(0))
     assert type(run) is runs[shape]
@@ -113,10 +113,10 @@ def test_the_shape_follows_from_the_data():
         p = ERM(X, np.arange(n) % 3 - 1.0, "squared", "l1", 0.1)
         return type(start(p, Start(), Target(), rng))
 
-    assert kind(50, 80, False) is WideRun
-    assert kind(800, 80, True) is TallRun
+    assert kind(50, 80, False) is ChosenColumnsRun
+    assert kind(800, 80, True) is AllColumnsRun
     assert kind(790, 80, True) is ColumnsRun
-    assert kind(600, 80, True) is WideRun  # few rows
+    assert kind(600, 80, True) is ChosenColumnsRun  # few rows
 
 
 @pytest.mark.parametrize("shape", ["columns", "wide"])
@@ -350,16 +350,18 @@ def test_a_certificate_of_the_run_is_that_of_its_points():
 
 
 def test_a_set_is_extended_on_a_path_with_the_right_gram_matrix():
-    from apcg.methods.sparse.blocks import Copied
+    from apcg.methods.sparse.blocks import DenseColumns
 
     for intercept in (False, True):
         p = problem("squared", "wide", intercept=intercept)
         bend = np.random.default_rng(0).uniform(0.1, 1.0, 40)
-        block = Copied(p, np.arange(5))
+        block = DenseColumns(p, np.arange(5))
         block.gram(bend, intercept, kept=True)
         block.extend(np.array([9, 7, 30]))
         G, mean = block.gram(bend, intercept, kept=True)
-        fresh, fresh_mean = Copied(p, np.array([0, 1, 2, 3, 4, 9, 7, 30])).gram(bend, intercept)
+        fresh, fresh_mean = DenseColumns(p, np.array([0, 1, 2, 3, 4, 9, 7, 30])).gram(
+            bend, intercept
+        )
         assert pytest.approx(fresh, abs=1e-12) == G
         assert (mean is None) == (fresh_mean is None)
         if mean is not None:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..._base.validation import Index, Matrix, Vector
-from ...penalties.groups import GroupNorms
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from .cones import Cones
@@ -24,7 +23,7 @@ from .systems_k import Bend
 def known(problem: ERM) -> bool:
     """Whether g is a sum of norms and squares, with bounds on the same side as its slope."""
     g: Any = problem.g
-    if isinstance(g, GroupNorms):
+    if g.in_groups:
         return g.last is None and bool(np.min(g.a) + g.ridge > 0)
     if not isinstance(g, Interval) or g.boxed.any() or bool(np.any(g.lower >= g.upper)):
         return False
@@ -159,7 +158,7 @@ class NormBlocks:
             cone.move(t)
 
 
-def _padded(g: GroupNorms) -> Index:
+def _padded(g: Any) -> Index:
     """The features of each group, and d where a group has fewer than the largest."""
     sizes, d = np.diff(g.starts), g.members.size
     where = np.full((sizes.size, int(sizes.max())), d)

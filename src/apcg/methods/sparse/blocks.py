@@ -21,7 +21,7 @@ class Block(Protocol):
     def gram(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         """X_W' diag(bend) X_W; if `centred` with the means weighted by bend off, and these."""
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         """-X_W' slope"""
 
     def times(self, step: Vector) -> Vector:
@@ -49,15 +49,15 @@ class ColumnSource:
 
 def dense_columns(problem: ERM) -> ColumnSource:
     """Dense copies."""
-    return ColumnSource(lambda W: Copied(problem, W))
+    return ColumnSource(lambda W: DenseColumns(problem, W))
 
 
 def stored_columns(problem: ERM) -> ColumnSource:
     """As sparse data is stored."""
-    return ColumnSource(lambda W: Picked(problem, W), dear=True)
+    return ColumnSource(lambda W: StoredColumns(problem, W), dear=True)
 
 
-class Growing:
+class GrowingSet:
     """The columns W of X, whose Gram matrix can be kept, and grows with them."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
@@ -79,7 +79,7 @@ class Growing:
         whole[:m, :m], whole[m:] = G, self.rows(m, bend)
         if mean is not None:
             total = float(bend.sum())
-            mean = -self.slope(bend) / total
+            mean = -self.descent(bend) / total
             whole[m:] -= total * np.outer(mean[m:], mean)
         whole[:m, m:] = whole[m:, :m].T
         self._kept = whole, mean
@@ -114,12 +114,12 @@ class Growing:
         """As `gram`, made anew."""
         raise NotImplementedError
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         """As in `Block`."""
         raise NotImplementedError
 
 
-class Copied(Growing):
+class DenseColumns(GrowingSet):
     """The columns W, a dense copy unless they are all that there are."""
 
     def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
@@ -131,12 +131,12 @@ class Copied(Growing):
             X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
         self.X = X
 
-    def part(self, some: Index) -> Copied:
+    def part(self, some: Index) -> DenseColumns:
         """Some of its columns, by their place in it."""
-        return Copied(self._problem, self.W[some], self.X[:, some])
+        return DenseColumns(self._problem, self.W[some], self.X[:, some])
 
     def join(self, more: Index) -> None:
-        self.X = np.hstack([self.X, Copied(self._problem, more).X])
+        self.X = np.hstack([self.X, DenseColumns(self._problem, more).X])
 
     def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         X, mean = self.X, None
@@ -165,14 +165,14 @@ class Copied(Growing):
     def rows(self, first: int, bend: Vector) -> Matrix:
         return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
 
     def times(self, step: Vector) -> Vector:
         return np.asarray(self.X @ step)
 
 
-class Picked(Growing):
+class StoredColumns(GrowingSet):
     """The columns W of sparse data, as they are stored by columns and by rows, in float64."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
@@ -186,7 +186,7 @@ class Picked(Growing):
         G, mean = self.rows(0, bend), None
         if centred:
             total = float(bend.sum())
-            mean = -self.slope(bend) / total
+            mean = -self.descent(bend) / total
             G -= total * np.outer(mean, mean)
         return G, mean
 
@@ -200,9 +200,9 @@ class Picked(Growing):
     def rows(self, first: int, bend: Vector) -> Matrix:
         return self._samples.gram_rows(bend, self.W, first)
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         if slope.ndim == 2:
-            return _by_output(self.slope, slope)
+            return _by_output(self.descent, slope)
         out = np.empty(self._d)
         self._packed.products(slope, out, self.W)
         return -out[self.W]
@@ -220,7 +220,7 @@ def _by_output(made: Callable[[Vector], Vector], given: Matrix) -> Matrix:
     return np.stack([made(np.ascontiguousarray(one)) for one in given.T], axis=1)
 
 
-class All:
+class AllColumns:
     """All columns, by passes over the rows: for many more rows than columns."""
 
     def __init__(self, problem: ERM) -> None:
@@ -238,7 +238,7 @@ class All:
         G -= total * np.outer(mean, mean)
         return G, mean
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         return -self._X.adjoint(slope)
 
     def times(self, step: Vector) -> Vector:

@@ -1,6 +1,6 @@
 """The model of P on a set of columns by their Gram matrix: sweeps, Newton steps on the support.
 
-    M(v) = (1/2)(v - w)'G (v - w) - slope'(v - w) + sum_j a_j |v_j| + (b_j/2) v_j^2
+    M(v) = (1/2)(v - w)'G (v - w) - descent'(v - w) + sum_j a_j |v_j| + (b_j/2) v_j^2
 
 A sweep finds which v_j are zero, and is slow where columns are alike. A Newton step is exact on
 the support, and knows nothing of what is off it. So they take turns.
@@ -23,10 +23,10 @@ class GramModel:
     """M at v, which begins at w. G has both triangles; `sweeps` are between Newton's steps."""
 
     def __init__(
-        self, G: Matrix, slope: Vector, w: Vector, penalty: ScaledPenalty, tuning: SetTuning,
+        self, G: Matrix, descent: Vector, w: Vector, penalty: ScaledPenalty, tuning: SetTuning,
         sweeps: int = 0,
     ) -> None:  # fmt: skip
-        self.G, self.g, self.v = G, slope.copy(), w.copy()
+        self.G, self.g, self.v = G, descent.copy(), w.copy()
         self._penalty, self._tuning, self._sweeps = penalty, tuning, sweeps or tuning.sweeps
 
     def solve(self, target: float, enough: float, fine: float, least: float) -> bool:

@@ -21,7 +21,7 @@ _BALANCE = 1e-13
 
 
 @dataclass(eq=False)
-class Seen:
+class Evaluated:
     """Predictions z with the mean loss, and s_i phi_i'/n and s_i phi_i''/n."""
 
     z: Vector
@@ -49,11 +49,11 @@ class Losses:
         self.constant = loss.eta == loss.gamma
         self.most_bend = 1 / (loss.gamma * problem.n)
 
-    def at(self, z: Vector) -> Seen:
+    def at(self, z: Vector) -> Evaluated:
         """At predictions z."""
         return self.along(z, z, 0.0)
 
-    def along(self, z: Vector, way: Vector, t: float) -> Seen:
+    def along(self, z: Vector, way: Vector, t: float) -> Evaluated:
         """At z + t way."""
         loss = self.loss
         at, slope, bend = (np.empty(z.size) for _ in range(3))
@@ -61,7 +61,7 @@ class Losses:
             loss.kernel, self._theta, z, way, t, self.y, loss.margin, self.weights,
             1 / self.problem.n, at, slope, bend,
         )  # fmt: skip
-        return Seen(at, value, slope, bend)
+        return Evaluated(at, value, slope, bend)
 
     # ---- shapes ---------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Losses:
 
     # ---- curvatures -----------------------------------------------------------------------------
 
-    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> Any:
+    def bend(self, seen: Evaluated, floor: float, steeper: Vector | None) -> Any:
         """The curvatures of a model: not below a part of the most there is, nor `steeper`."""
         if self.constant:
             return seen.bend
@@ -123,7 +123,7 @@ class Losses:
         return np.asarray(bend if steeper is None else np.maximum(bend, steeper))
 
     @staticmethod
-    def secant(seen: Seen, new: Seen, way: Vector) -> Vector | None:
+    def secant(seen: Evaluated, new: Evaluated, way: Vector) -> Vector | None:
         """The curvature of each row on average along a step that went too far.
 
         A loss with a kink in its slope, or a tail, has more of it further on.
@@ -134,7 +134,7 @@ class Losses:
 
     # ---- the best intercept ---------------------------------------------------------------------
 
-    def settle(self, seen: Seen) -> tuple[Seen, Any]:
+    def settle(self, seen: Evaluated) -> tuple[Evaluated, Any]:
         """The same w with the intercept that is best, and how much it changed."""
         if self.constant:  # squares: the first step is the last, up to rounding
             off = self.rows(seen.slope).sum(axis=0) / self.rows(seen.bend).sum(axis=0)

@@ -26,10 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...certify.points import Start
-from ...data import Dense, Sparse
+from ...data import Dense
 from ...losses import Squared
 from ...losses.per_output import Columns
-from ...penalties.groups import GroupNorms
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ..base import (
@@ -43,9 +42,9 @@ from ..base import (
     Target,
 )  # fmt: skip
 from .columns.columns import ColumnsRun
-from .dense.all_columns import TallRun
-from .dense.chosen_columns import WideRun
-from .dense.columns_float32 import Strips
+from .dense.all_columns import AllColumnsRun
+from .dense.chosen_columns import ChosenColumnsRun
+from .dense.columns_float32 import ColumnsFloat32
 from .groups.run import GroupRun
 from .groups.squares import SquaresRun
 from .parts import is_softmax
@@ -68,8 +67,8 @@ def _has_l1(problem: ERM) -> bool:
 
 
 def _of_groups(problem: ERM) -> bool:
-    g = problem.g
-    if not isinstance(g, GroupNorms) or g.last is not None:
+    g: Any = problem.g
+    if not g.in_groups or g.last is not None:
         return False
     if g.ridge > 0 and problem.d > RIDGED_MOST:
         return False
@@ -82,9 +81,8 @@ def _of_groups(problem: ERM) -> bool:
 def _of_rows(problem: ERM) -> bool:
     """Whether it is a softmax with a penalty on the rows of W, of a size for it."""
     g: Any = problem.g
-    sparse = isinstance(problem.samples, Sparse)
-    fits = not sparse or problem.n_samples * problem.d <= SetTuning.dense_room
-    return is_softmax(problem) and isinstance(g, GroupNorms) and g.last is None and g.a > 0 and fits
+    fits = not problem.samples.sparse or problem.n_samples * problem.d <= SetTuning.dense_room
+    return is_softmax(problem) and g.in_groups and g.last is None and g.a > 0 and fits
 
 
 OF_CLASSES = Need(
@@ -130,8 +128,8 @@ class SetMethod:
     def _run(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SparseRun:
         """The run that is for such data, such a loss and such a penalty."""
         t, n, d = self.tuning, problem.n_samples, problem.d
-        sparse = isinstance(problem.samples, Sparse)
-        if isinstance(problem.g, GroupNorms):
+        sparse = problem.samples.sparse
+        if problem.g.in_groups:
             # 300 to 600 rows, 0.5 to 5 % of the entries: 0.2 to 0.9 of the time, once 1.1
             few = sparse and n <= t.few_rows and n * d <= t.dense_room
             dense = few or isinstance(problem.samples, Dense)
@@ -139,12 +137,12 @@ class SetMethod:
             plain = type(loss) is Squared and dense and problem.g.strong_convexity == 0
             return (SquaresRun if plain else GroupRun)(problem, at, target, t)
         if problem.K == 1:
-            tall = min(t.tall, t.tall_strips) if Strips.fit(problem, t) else t.tall
+            tall = min(t.tall, t.tall_strips) if ColumnsFloat32.fit(problem, t) else t.tall
             if d <= MOST_COLUMNS and n >= tall * d:
-                return TallRun(problem, at, target, t, rng)
+                return AllColumnsRun(problem, at, target, t, rng)
         if sparse and n > t.few_rows:
             return (ColumnsRun if problem.K == 1 else ClassColumnsRun)(problem, at, target, t)
-        return WideRun(problem, at, target, t)
+        return ChosenColumnsRun(problem, at, target, t)
 
 
 class WorkingSet(SetMethod):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...data import Sparse
 from ...losses.base import SOFTMAX
-from ...penalties.groups import GroupNorms
 from ...problems.erm import ERM
 from .blocks import ColumnSource, dense_columns, stored_columns
 from .groups.model import GroupPenalty
@@ -27,13 +25,12 @@ def losses_of(problem: ERM) -> Any:
     if is_softmax(problem):
         return ClassLosses(problem)
     g: Any = problem.g
-    in_groups = isinstance(g, GroupNorms) and not g.of_rows
-    return Losses(problem, g.members if in_groups else None)
+    return Losses(problem, g.members if g.in_groups and not g.of_rows else None)
 
 
 def penalty_of(problem: ERM) -> Any:
     """alpha g on the entries of w, or on groups of them."""
-    if isinstance(problem.g, GroupNorms):
+    if problem.g.in_groups:
         return GroupPenalty.of(problem, problem.K if is_softmax(problem) else 1)
     return ScaledPenalty.of(problem)
 
@@ -42,5 +39,5 @@ def columns_of(problem: ERM, losses: Any, tuning: SetTuning) -> ColumnSource:
     """Where its sets of columns are from."""
     if isinstance(losses, ClassLosses):
         return EntryColumns(problem, losses, tuning)
-    stored = isinstance(problem.samples, Sparse) and isinstance(problem.g, GroupNorms)
+    stored = problem.samples.sparse and problem.g.in_groups
     return stored_columns(problem) if stored else dense_columns(problem)

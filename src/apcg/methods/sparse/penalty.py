@@ -74,9 +74,9 @@ class ScaledPenalty:
             return total + (0.5 * float(self.b[0] * (w @ w)) if self.b[0] else 0.0)
         return total + 0.5 * float(np.sum(self.b * w * w))
 
-    def conjugate(self, slope: Vector) -> float:
+    def conjugate(self, descent: Vector) -> float:
         """sum_j (|slope_j| - a_j)_+^2/(2 b_j), without bounds and with all b_j > 0"""
-        over = np.maximum(np.abs(slope) - self.a, 0.0)
+        over = np.maximum(np.abs(descent) - self.a, 0.0)
         return 0.5 * float(np.sum(over * over / self.b))
 
     def free(self, w: Vector) -> Mask:
@@ -92,9 +92,9 @@ class ScaledPenalty:
         high = np.where((w < 0) & (self.a > 0), np.minimum(self.upper, 0.0), self.upper)
         return low, high
 
-    def violations(self, w: Vector, slope: Vector) -> Vector:
-        """How far each feature is from rest: `slope` is minus the gradient of the losses."""
-        way = slope - self.b * w if self.b.any() else slope
+    def violations(self, w: Vector, descent: Vector) -> Vector:
+        """How far each feature is from rest: `descent` is minus the gradient of the losses."""
+        way = descent - self.b * w if self.b.any() else descent
         off = np.where(w == 0, np.maximum(np.abs(way) - self.a, 0.0), way - self.a * np.sign(w))
         if not self.bounded:
             return np.abs(off)
@@ -102,10 +102,10 @@ class ScaledPenalty:
         down = np.maximum(np.where(w == 0, -way - self.a, self.a * np.sign(w) - way), 0.0)
         return np.maximum(np.where(w < self.upper, up, 0.0), np.where(w > self.lower, down, 0.0))
 
-    def most(self, slope: Vector) -> float:
+    def most(self, descent: Vector) -> float:
         """The least theta at which w = 0 is at rest: the greatest |slope_j|/a_j."""
         if self.a.size == 1:
-            largest = float(np.max(np.abs(slope), initial=0.0))
+            largest = float(np.max(np.abs(descent), initial=0.0))
             return largest / self.least if self.least else 0.0
         kept = self.a > 0
-        return float(np.max(np.abs(slope[kept]) / self.a[kept], initial=0.0))
+        return float(np.max(np.abs(descent[kept]) / self.a[kept], initial=0.0))

@@ -14,7 +14,7 @@ from ...certify.certificate import certify_given
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
-from .losses_at import Seen
+from .losses_at import Evaluated
 from .parts import columns_of, losses_of, penalty_of
 from .state import GapLook, Progress, State, placed
 from .tuning import SetTuning
@@ -87,12 +87,12 @@ class SparseRun(Run):
         return self.state.b
 
     @property
-    def slope(self) -> Any:
+    def descent(self) -> Any:
         """Minus the gradient of the losses by w, at the best b."""
-        return self.state.slope
+        return self.state.descent
 
     @property
-    def at(self) -> Seen:
+    def at(self) -> Evaluated:
         """The predictions with their losses."""
         assert self.state.seen is not None
         return self.state.seen
@@ -225,7 +225,7 @@ class SparseRun(Run):
         self.arrive(self.begin_at() if zero else self.predict())
         if self.theta > 1:
             staged = zero and not self.penalty.bounded
-            self.theta = self.fallen(self.penalty.most(self.slope)) if staged else 1.0
+            self.theta = self.fallen(self.penalty.most(self.descent)) if staged else 1.0
 
     def begin_at(self) -> Vector:
         """The predictions of w = 0."""
@@ -289,22 +289,22 @@ class SparseRun(Run):
         self.now(seen=seen, b=self.b + moved)
 
     def descend(self, near: Vector | None = None) -> None:
-        """`slope` anew, by a pass over the data.
+        """`descent` anew, by a pass over the data.
 
         For the last theta it is that of a dual point which is feasible unless what is outside the
         model violates: the pass is then all that a certificate takes. `near` is as for `arrive`.
         """
         self.cost += 0.5
         if not self.plain or self.theta > 1:
-            self.now(slope=self.losses.descent(self.at.slope), pair=None)
+            self.now(descent=self.losses.descent(self.at.slope), pair=None)
             return
         x, s = self.losses.dual_of(self.at.slope), 1.0
         if not self.penalty.ridged:
             s = 1 / max(1.0, self.most_inside(near))
         if s < 1:
             x *= s
-        v, slope = self.losses.v_of(x, s)
-        self.now(slope=slope, pair=(x, v))
+        v, descent = self.losses.v_of(x, s)
+        self.now(descent=descent, pair=(x, v))
 
     def most_inside(self, near: Vector | None) -> float:
         """The greatest |slope_j|/a_j of what is in the model, and a little for rounding."""
@@ -337,17 +337,17 @@ class SparseRun(Run):
                 self._look = GapLook(paired=True, certificate=found)
                 return found.gap, found.primal
             value = self.at.value + penalty.value(self.w)
-            over = penalty.conjugate(self.slope) if penalty.ridged else 0.0
+            over = penalty.conjugate(self.descent) if penalty.ridged else 0.0
             return value - losses.dual_value(self._paired_x) + over, value
         value = self.at.value + penalty.value(self.w)
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
-            g, v = self.problem.g, self.slope / alpha
+            g, v = self.problem.g, self.descent / alpha
             s = 1 / max(1.0, g.excess(v) * (1 + self.slack))
             self._look = GapLook(s * x)
             return value - losses.dual_value(s * x) + alpha * g.conjugate(s * v), value
-        s = 1 / max(1.0, penalty.most(self.slope) * (1 + self.slack))
-        over = penalty.conjugate(self.slope) if penalty.ridged else math.inf
+        s = 1 / max(1.0, penalty.most(self.descent) * (1 + self.slack))
+        over = penalty.conjugate(self.descent) if penalty.ridged else math.inf
         return value - self._best_dual(x, s, over), value
 
     def _is_paired(self, theta: float) -> bool:
@@ -377,7 +377,7 @@ class SparseRun(Run):
         """Bring P down at theta; False if nothing moved and nothing else can be tried."""
         raise NotImplementedError
 
-    def wanted(self, slope: Any, w: Any, on: Any, gap: float, value: float) -> Wanted:
+    def wanted(self, descent: Any, w: Any, on: Any, gap: float, value: float) -> Wanted:
         """How well to solve a model: until its violation and the gain to come are at most so much.
 
         That is a part of what they are now, or enough for the gap that is asked for. A dual point
@@ -387,7 +387,7 @@ class SparseRun(Run):
         fine, least = (on.least * math.sqrt(share) or math.inf), share * abs(value)
         if self.turned and self.losses.constant:
             return 0.0, 0.0, fine, least
-        first = float(on.violations(w, slope).max(initial=0.0))
+        first = float(on.violations(w, descent).max(initial=0.0))
         if self.losses.constant:
             return tuning.exact * first, max(tuning.inner * gap, least), fine, least
         return FORCING * first, math.inf, fine, least

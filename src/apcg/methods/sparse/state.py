@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._base.validation import Index, Vector
 from ...certify.points import Certificate
-from .losses_at import Seen
+from .losses_at import Evaluated
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,15 +19,15 @@ class State:
 
     w, b   the point
     seen   its predictions with their losses; None before the first pass
-    slope  minus the gradient of the losses by w, at the best b
+    descent  minus the gradient of the losses by w, at the best b
     pair   a dual point x with its v = A x/(lambda n), which was computed from that x alone
     fresh  whether the predictions were computed from w alone
     """
 
     w: Any
     b: Any = 0.0
-    seen: Seen | None = None
-    slope: Any = field(default_factory=lambda: np.empty(0))
+    seen: Evaluated | None = None
+    descent: Any = field(default_factory=lambda: np.empty(0))
     pair: tuple[Vector, Any] | None = None
     fresh: bool = False
 

@@ -11,7 +11,7 @@ from ....certify.points import Start
 from ....data.columns import Packed
 from ....problems.erm import ERM
 from ...base import Target
-from ..dense.chosen_columns import WideRun
+from ..dense.chosen_columns import ChosenColumnsRun
 from ..penalty import ScaledPenalty
 from ..run import SparseRun
 from ..tuning import SetTuning
@@ -42,7 +42,7 @@ class ColumnsRun(PackedRun):
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         """The squared loss with a small support goes on by Gram matrices of sets."""
         if self.losses.constant and np.count_nonzero(self.w) <= self.tuning.few_picked:
-            return WideRun.after(self, problem, target)
+            return ChosenColumnsRun.after(self, problem, target)
         self._faces.begin()
         return super().turn(problem, target)
 
@@ -57,12 +57,12 @@ class ColumnsRun(PackedRun):
         """The slopes of the columns kept."""
         self.now(pair=None)
         if not self.w.any():  # at the start: a path may never need the columns
-            self.now(slope=self.losses.descent(self.at.slope))
+            self.now(descent=self.losses.descent(self.at.slope))
             self.cost += 0.5
             return
-        slope = self.slope.copy() if self.slope.size else np.zeros(self.problem.d)
-        self._packed.products(-self.at.slope, slope, self.kept)
-        self.now(slope=slope)
+        descent = self.descent.copy() if self.descent.size else np.zeros(self.problem.d)
+        self._packed.products(-self.at.slope, descent, self.kept)
+        self.now(descent=descent)
         self.cost += 0.5 * (1 if self.kept is None else self.kept.size / self.problem.d)
 
     def _descend_exactly(self) -> None:
@@ -73,14 +73,14 @@ class ColumnsRun(PackedRun):
             self.descend()
 
     def most_inside(self, near: Vector | None) -> float:
-        slope, on = self.slope, self.penalty
+        descent, on = self.descent, self.penalty
         if self.kept is not None:
-            slope, on = slope[self.kept], on.on(self.kept)
-        return float(on.most(slope)) * (1 + self.slack)
+            descent, on = descent[self.kept], on.on(self.kept)
+        return float(on.most(descent)) * (1 + self.slack)
 
     def _anew(self) -> None:
         super()._anew()
-        self.now(slope=self.losses.descent(self.at.slope))
+        self.now(descent=self.losses.descent(self.at.slope))
 
     def widen(self) -> None:
         super().widen()
@@ -91,14 +91,14 @@ class ColumnsRun(PackedRun):
     def _choose(self) -> Index:
         penalty = self.penalty.times(self.theta)
         if penalty.bounded:
-            return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.slope) > 0))
+            return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.descent) > 0))
         return self._near(ENTERING * penalty.a)
 
     def _near(self, bound: Vector) -> Index:
-        return np.flatnonzero((np.abs(self.slope) > bound) | (self.w != 0))
+        return np.flatnonzero((np.abs(self.descent) > bound) | (self.w != 0))
 
     def _worst(self, W: Index) -> float:
-        return float(self.penalty.violations(self.w, self.slope).max())
+        return float(self.penalty.violations(self.w, self.descent).max())
 
     def _step_on(self, W: Index, value: float) -> bool:
         step = self._squared if self.losses.constant else self._newton

@@ -16,7 +16,7 @@ from ....certify.points import Start
 from ....data import Dense
 from ....problems.erm import ERM
 from ...base import Budget, Target
-from ..blocks import All, Copied
+from ..blocks import AllColumns, DenseColumns
 from ..gram import GramModel
 from ..run import NEAR
 from ..tuning import SetTuning
@@ -40,7 +40,7 @@ class KeptGram:
     whole: bool = True
 
 
-class TallRun(DenseRun):
+class AllColumnsRun(DenseRun):
     """A round: a model on all columns, or on those that may move, and a step."""
 
     def __init__(
@@ -48,7 +48,7 @@ class TallRun(DenseRun):
     ) -> None:
         super().__init__(problem, at, target, tuning)
         self.theta = 1.0  # there is no way to save: all columns are in the model
-        self._block, self._rng = All(problem), rng
+        self._block, self._rng = AllColumns(problem), rng
         self._cold = at.w is None
         self._kept: KeptGram | None = None
         self._last = np.inf  # the gap before the last round by a Gram matrix
@@ -74,7 +74,7 @@ class TallRun(DenseRun):
             return  # nothing, or one class
         n = float(np.sum(weights)) if weights.size > 1 else float(size)
         small = p.altered(samples=p.samples.rows(rows), y=y, weights=weights, n=n, n_samples=size)
-        run = TallRun(small, Start(), Target(SAMPLE_GAP), tuning, self._rng)
+        run = AllColumnsRun(small, Start(), Target(SAMPLE_GAP), tuning, self._rng)
         run.advance(Budget(SAMPLE_PASSES, False, budget.deadline))
         self.now(w=run.w, b=run.b)
         self.floor = run.floor
@@ -90,10 +90,10 @@ class TallRun(DenseRun):
         self._last = gap
         kept = self._gram() if kept is None or new else kept
         self._kept, G, mean, W = kept, kept.G, kept.mean, kept.W
-        slope, w, penalty = self.slope[W], self.w[W], self.penalty.on(W)
+        descent, w, penalty = self.descent[W], self.w[W], self.penalty.on(W)
         sweeps = WHOLE_SWEEPS if constant else tuning.sweeps
-        model = GramModel(G, slope, w, penalty, tuning, sweeps)
-        wanted = self.wanted(slope, w, penalty, gap, value)
+        model = GramModel(G, descent, w, penalty, tuning, sweeps)
+        wanted = self.wanted(descent, w, penalty, gap, value)
         model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
         step = model.v - w
         if not step.any():
@@ -109,7 +109,7 @@ class TallRun(DenseRun):
             self._kept = None
         if taken == 0:
             return self._renew(new)
-        self.now(slope=self._block.slope(self.at.slope), pair=None)
+        self.now(descent=self._block.descent(self.at.slope), pair=None)
         self.cost += 0.5
         return True
 
@@ -120,7 +120,7 @@ class TallRun(DenseRun):
         """Whether the Gram matrix kept has all columns that may move."""
         if kept.W.size == self.w.size:
             return True
-        outside = self.penalty.violations(self.w, self.slope) > 0
+        outside = self.penalty.violations(self.w, self.descent) > 0
         outside[kept.W] = False
         return not outside.any()
 
@@ -139,7 +139,7 @@ class TallRun(DenseRun):
             if narrow is not None:
                 return KeptGram(*narrow, near)
             if not constant and 0 < near.size <= self.tuning.moving * p.d:
-                block = Copied(p, near)
+                block = DenseColumns(p, near)
                 made = block.gram(self.bend(), p.intercept)
                 self.cost += block.cost
                 return KeptGram(*made, near)

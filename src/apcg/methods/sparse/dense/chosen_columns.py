@@ -12,13 +12,13 @@ from ....certify.points import Start
 from ....problems import costs
 from ....problems.erm import ERM
 from ...base import Target
-from ..blocks import Copied, stored_columns
+from ..blocks import DenseColumns, stored_columns
 from ..gram import GramModel
 from ..penalty import ScaledPenalty
 from ..run import NEAR, SparseRun
 from ..state import placed
 from ..tuning import SetTuning
-from .rows_sweep import SweptModel, swept
+from .rows_sweep import RowsModel, swept
 from .run import ACTIVE, DenseRun
 
 #: other losses with an L2 part: a step that takes longer than so many passes of the dual is left to
@@ -29,7 +29,7 @@ DUAL_PASSES = 100.0
 WARM_SWEEPS = 10
 
 
-class WideRun(DenseRun):
+class ChosenColumnsRun(DenseRun):
     """A round: the support and the columns nearest to it, a model on them, a few steps.
 
     The set stays, with its columns and for the squared loss its Gram matrix, while no column
@@ -46,7 +46,7 @@ class WideRun(DenseRun):
         self._known: list[tuple[float, Vector]] = []
 
     @classmethod
-    def after(cls, run: SparseRun, problem: ERM, target: Target) -> WideRun:
+    def after(cls, run: SparseRun, problem: ERM, target: Target) -> ChosenColumnsRun:
         """To go on from where a run on sparse columns is, with another alpha.
 
         From one alpha to the next few columns enter. Their products with those that are there take
@@ -54,7 +54,7 @@ class WideRun(DenseRun):
         """
         made = cls(problem, Start(w=run.w, b=run.b), target, run.tuning)
         made.columns = stored_columns(problem)
-        made.now(seen=run.state.seen, slope=run.slope)
+        made.now(seen=run.state.seen, descent=run.descent)
         made.alone, made.turned = run.alone, True
         return made
 
@@ -79,8 +79,8 @@ class WideRun(DenseRun):
         moved = ahead = len(self._known) == 2 and self._look_ahead()
         for k in range(steps):
             new = k > 0 or ahead
-            slope = block.slope(self.at.slope) if new else self.slope[block.W]
-            if not self.step(block, slope, gap, value):
+            descent = block.descent(self.at.slope) if new else self.descent[block.W]
+            if not self.step(block, descent, gap, value):
                 break
             moved = True
             if k + 1 < steps and self._nearly(block):
@@ -132,7 +132,7 @@ class WideRun(DenseRun):
         penalty = self.penalty.times(self.theta)
         if penalty.bounded or penalty.a.min() == 0:
             return False
-        near = block.slope(self.at.slope)
+        near = block.descent(self.at.slope)
         s = 1 / max(1.0, penalty.on(block.W).most(near))
         x = self.losses.dual_of(self.at.slope)
         value = self.at.value + penalty.on(block.W).value(self.w[block.W])
@@ -148,7 +148,7 @@ class WideRun(DenseRun):
             return 1.0
         spare = NEAR
         if near is None or self._tol < 1e4 * NEAR:
-            near, spare = self.block.slope(self.at.slope), self.slack
+            near, spare = self.block.descent(self.at.slope), self.slack
         return float(self.penalty.on(self.block.W).most(near)) * (1 + spare)
 
     def _choose(self) -> None:
@@ -157,10 +157,10 @@ class WideRun(DenseRun):
         if block is not None and (block.W.size == d or self._serves(penalty)):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.abs(self.slope) / penalty.a
+            score = np.abs(self.descent) / penalty.a
         inside = (self.w != 0) | (penalty.a == 0)
         if penalty.bounded:
-            inside |= penalty.violations(self.w, self.slope) > 0
+            inside |= penalty.violations(self.w, self.descent) > 0
         support, least = int(np.count_nonzero(inside)), self.tuning.first
         score[inside] = np.inf
         if block is not None:
@@ -175,7 +175,7 @@ class WideRun(DenseRun):
                 block.extend(_largest(score, min(more, d - block.W.size)))
                 self.cost += 0.5 * more / d
                 return
-            score[block.W] = np.abs(self.slope[block.W]) / penalty.on(block.W).a
+            score[block.W] = np.abs(self.descent[block.W]) / penalty.on(block.W).a
             score[inside] = np.inf
         outside = int(np.count_nonzero(score > 1)) - support
         size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
@@ -189,15 +189,15 @@ class WideRun(DenseRun):
         """Whether no column outside the set violates; the support is always in it."""
         if penalty.bounded:
             return False
-        outside = np.abs(self.slope) > penalty.a
+        outside = np.abs(self.descent) > penalty.a
         outside[self.block.W] = False
         return not outside.any()
 
-    def step(self, block: Any, slope: Vector, gap: float, value: float) -> bool:
+    def step(self, block: Any, descent: Vector, gap: float, value: float) -> bool:
         """Minimise a model over the columns of the set, and go there as far as P falls."""
         constant = self.losses.constant
         if not constant:
-            block, slope = self._few(block, slope)
+            block, descent = self._few(block, descent)
             if self._dual_is_faster(block.W.size):
                 self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
                 return False
@@ -208,7 +208,7 @@ class WideRun(DenseRun):
             if block.W.size > self._size:  # than a set for a Gram matrix
                 self.block = None
                 self._choose()
-                block, slope = self.block, self.slope[self.block.W]
+                block, descent = self.block, self.descent[self.block.W]
         W = block.W
         if self.columns.count(self.theta == 1):
             self.begin_again()
@@ -220,8 +220,8 @@ class WideRun(DenseRun):
         penalty = self.penalty.times(self.theta).on(W)
         w = self.w[W]
         sweeps = WARM_SWEEPS if self.turned else self.tuning.sweeps
-        model = GramModel(G, slope, w, penalty, self.tuning, sweeps)
-        model.solve(*self.wanted(slope, w, penalty, gap, value))
+        model = GramModel(G, descent, w, penalty, self.tuning, sweeps)
+        model.solve(*self.wanted(descent, w, penalty, gap, value))
         step = model.v - w
         if not step.any():
             return False
@@ -237,7 +237,7 @@ class WideRun(DenseRun):
         dense = self.losses.constant and not self.columns.dear
         return dense and self._sweeps is not False and p.ridged and not p.bounded
 
-    def _step_by_rows(self, block: Copied, gap: float, value: float) -> bool | None:
+    def _step_by_rows(self, block: DenseColumns, gap: float, value: float) -> bool | None:
         """`step` without a Gram matrix; None if sweeps are too slow for that."""
         W, seen, tuning = block.W, self.at, self.tuning
         penalty, w = self.penalty.times(self.theta).on(W), self.w[W]
@@ -255,15 +255,15 @@ class WideRun(DenseRun):
         self._sweeps = len(found) == 1
         if not self._sweeps:
             return None
-        return bool((found[0] != w).any()) and self.arrive_at(W, SweptModel(found[0]), mean, value)
+        return bool((found[0] != w).any()) and self.arrive_at(W, RowsModel(found[0]), mean, value)
 
-    def _few(self, block: Copied, slope: Vector) -> tuple[Copied, Vector]:
+    def _few(self, block: DenseColumns, descent: Vector) -> tuple[DenseColumns, Vector]:
         """The columns of the set that are near to moving: a Gram matrix is made for each step."""
         penalty, w = self.penalty.times(self.theta).on(block.W), self.w[block.W]
         if penalty.bounded:
-            return block, slope
-        some = np.flatnonzero((w != 0) | (np.abs(slope) > ACTIVE * penalty.a))
-        return (block, slope) if some.size == w.size else (block.part(some), slope[some])
+            return block, descent
+        some = np.flatnonzero((w != 0) | (np.abs(descent) > ACTIVE * penalty.a))
+        return (block, descent) if some.size == w.size else (block.part(some), descent[some])
 
 
 def _largest(score: Vector, count: int) -> Index:

@@ -14,12 +14,12 @@ from ...._kernels.sparse import columns_float32
 from ....data import Dense, views
 from ....losses import Logistic, Squared
 from ....problems.erm import ERM
-from ..losses_at import Seen
+from ..losses_at import Evaluated
 from ..penalty import ScaledPenalty
 from ..tuning import SetTuning
 
 
-class Strips:
+class ColumnsFloat32:
     """The columns of X, one after the other, and room to work in."""
 
     def __init__(self, problem: ERM) -> None:
@@ -49,7 +49,7 @@ class Strips:
         )
 
     def sweep(
-        self, W: Index, w: Vector, b: float, seen: Seen, penalty: ScaledPenalty, floor: float,
+        self, W: Index, w: Vector, b: float, seen: Evaluated, penalty: ScaledPenalty, floor: float,
         most: int,
     ) -> float:  # fmt: skip
         """Sweeps over the columns W, which change w; the new b."""

@@ -42,7 +42,7 @@ from .rows_sweep import ROOMY, swept
 SWEEPS = 5
 
 
-class ColumnSet:
+class GrowingSet:
     """A set of columns X_j of X, with G = A A'/n and q = A t/n.
 
     The rows of A are sqrt(s)(X_j - its mean), and t = sqrt(s)(y - its mean). These means are
@@ -127,7 +127,7 @@ class Walk:
         g = problem.interval
         self._problem, self._tol, self._tuning = problem, tol, tuning
         self._unit = ScaledPenalty(g.a, g.b, g.lower, g.upper)
-        self._set, self._w = ColumnSet(problem), np.zeros(0)
+        self._set, self._w = GrowingSet(problem), np.zeros(0)
         none = self._unit.on(self._set.ids)
         start = look(problem, np.ones(1), np.zeros((1, 0)), self._set.rows, none)
         self._slope, self._score = start.slopes[0], self._scored(np.abs(start.slopes[0]))
@@ -229,7 +229,7 @@ class Walk:
         if self._set.ids.size < d:
             w = np.zeros(d)
             w[self._set.ids] = self._w
-            self._set, self._w = ColumnSet(self._problem), w
+            self._set, self._w = GrowingSet(self._problem), w
             self._set.extend(np.arange(d))
 
     def _solved(self, alphas: Vector) -> Matrix:
@@ -246,19 +246,19 @@ class Walk:
 
 
 def solved(
-    G: Matrix, q: Vector, total: float, slope: Vector, w: Vector, unit: ScaledPenalty,
+    G: Matrix, q: Vector, total: float, descent: Vector, w: Vector, unit: ScaledPenalty,
     alphas: Vector, tol: float, tuning: SetTuning,
 ) -> Matrix:  # fmt: skip
     """minimize (1/2) w'G w - q'w + alpha g(w) for one alpha after the other, to a gap of about tol.
 
-    It begins at w, where slope = q - G w. The value at 0 is total/2. An answer that did not come to
-    an end is the first that is missing in the rows.
+    It begins at w, where descent = q - G w. The value at 0 is total/2. An answer that did not come
+    to an end is the first that is missing in the rows.
     """
     m, share = w.size, tuning.enough * tol
     out = np.empty((alphas.size, m))
     room = np.empty((m, m)), np.empty(m, np.intp), np.empty((8, m))
     done = lasso.gram_path(
-        G, q, total, slope.copy(), w.copy(), *unit.parts, alphas, unit.least * math.sqrt(share),
+        G, q, total, descent.copy(), w.copy(), *unit.parts, alphas, unit.least * math.sqrt(share),
         share, SWEEPS, NEWTONS, tuning.turns, *room, out,
     )  # fmt: skip
     return out[:done]

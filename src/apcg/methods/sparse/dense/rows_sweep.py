@@ -50,7 +50,7 @@ def swept(
     return out[:done]
 
 
-class SweptModel:
+class RowsModel:
     """The model of a round at v, as `GramModel` has it; its slopes g are not known."""
 
     def __init__(self, v: Vector) -> None:

@@ -13,7 +13,7 @@ from ....problems.erm import ERM
 from ...base import Target
 from ..run import SparseRun
 from ..tuning import SetTuning
-from .columns_float32 import Strips
+from .columns_float32 import ColumnsFloat32
 
 #: a column is near to moving if its slope is above this part of a_j
 ACTIVE = 0.9
@@ -38,7 +38,7 @@ class Float32:
     grams: int
     fell: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     last: bool = False
-    strips: Strips | None = None
+    strips: ColumnsFloat32 | None = None
 
 
 class DenseRun(SparseRun):
@@ -49,10 +49,10 @@ class DenseRun(SparseRun):
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self.float32 = Float32(Strips.fit(problem, tuning), tuning.narrow_grams)
+        self.float32 = Float32(ColumnsFloat32.fit(problem, tuning), tuning.narrow_grams)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        on, t, strips = Strips.fit(problem, self.tuning), self.tuning, self.float32.strips
+        on, t, strips = ColumnsFloat32.fit(problem, self.tuning), self.tuning, self.float32.strips
         self.float32 = Float32(on, t.narrow_grams, last=self.float32.last, strips=strips)
         return super().turn(problem, target)
 
@@ -73,7 +73,7 @@ class DenseRun(SparseRun):
         penalty = self.penalty.times(self.theta)
         if penalty.bounded:
             return np.arange(self.w.size)
-        near: Mask = (self.w != 0) | (np.abs(self.slope) > ACTIVE * penalty.a)
+        near: Mask = (self.w != 0) | (np.abs(self.descent) > ACTIVE * penalty.a)
         return np.flatnonzero(near)
 
     def _sweeps_pay(self, gap: float, value: float) -> bool:
@@ -107,7 +107,7 @@ class DenseRun(SparseRun):
         """Sweeps over the columns that are near to moving; False, and nothing new, if P rises."""
         own = self.float32
         if own.strips is None:
-            own.strips = Strips(self.problem)
+            own.strips = ColumnsFloat32(self.problem)
             self.cost += 1
         W, w, sweeps = self.moving(), self.w.copy(), self.tuning.strip_sweeps
         penalty = self.penalty.times(self.theta)

@@ -19,6 +19,8 @@ from .panels import PanelSource
 class GramSet:
     """The columns of some groups and their Gram matrix."""
 
+    by_gram = True
+
     def __init__(self, source: PanelSource, columns: Index, sizes: Index, a: Vector) -> None:
         """Group q has the next sizes[q] of `columns`."""
         self._source, self._sizes, self.a = source, sizes, a
@@ -47,10 +49,10 @@ class GramSet:
             np.cumsum(self._sizes, out=self._starts[1:])
         self._bend = largest(self._G, self._starts)
 
-    def begin_at(self, slope: Any, w: Any) -> None:
-        """From w, where minus the gradient of the loss is `slope`."""
+    def begin_at(self, descent: Any, w: Any) -> None:
+        """From w, where minus the gradient of the loss is `descent`."""
         size = len(self._G)
-        self._g, self.weights = slope.reshape(size, -1), w.reshape(size, -1)
+        self._g, self.weights = descent.reshape(size, -1), w.reshape(size, -1)
 
     def solve(self, wanted: Wanted, model: Any) -> None:
         """By the model, as in `Panels`."""

@@ -96,26 +96,26 @@ class GroupPenalty:
         total = float(self.a @ self.norms(w))
         return total + 0.5 * self.b * float(np.vdot(w, w)) if self.b else total
 
-    def violations(self, w: Any, slope: Any) -> Vector:
-        """How far each group is from rest, relative to a_q; `slope` as in `ScaledPenalty`."""
+    def violations(self, w: Any, descent: Any) -> Vector:
+        """How far each group is from rest, relative to a_q; `descent` as in `ScaledPenalty`."""
         norms, sizes, size = self.norms(w), np.diff(self.starts), w.shape[0]
         some = norms > 0
         pull = np.repeat(np.where(some, self.a / np.where(some, norms, 1.0), 0.0), sizes) + self.b
-        off = self.norms(slope.reshape(size, -1) - pull[:, None] * w.reshape(size, -1))
+        off = self.norms(descent.reshape(size, -1) - pull[:, None] * w.reshape(size, -1))
         return np.where(some, off, np.maximum(off - self.a, 0.0)) / self.a
 
-    def conjugate(self, slope: Matrix) -> float:
+    def conjugate(self, descent: Matrix) -> float:
         """sum_q (|slope_q| - a_q)_+^2/(2 b), with b > 0"""
-        over = np.maximum(self.norms(slope) - self.a, 0.0)
+        over = np.maximum(self.norms(descent) - self.a, 0.0)
         return 0.5 * float(over @ over) / self.b
 
     def times(self, theta: float) -> GroupPenalty:
         """The same with theta a in the place of a."""
         return self if theta == 1 else GroupPenalty(theta * self.a, self.starts, self.b)
 
-    def most(self, slope: Matrix) -> float:
+    def most(self, descent: Matrix) -> float:
         """The least theta at which w = 0 is at rest."""
-        return float(np.max(self.norms(slope) / self.a, initial=0.0))
+        return float(np.max(self.norms(descent) / self.a, initial=0.0))
 
 
 def largest(G: Matrix, starts: Index) -> Vector:
@@ -129,17 +129,17 @@ def largest(G: Matrix, starts: Index) -> Vector:
 
 
 class GroupModel:
-    """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <slope, v - w> + sum_q a_q |v_q|."""
+    """M at v, which begins at w: (1/2)<v - w, G (v - w)> - <descent, v - w> + sum_q a_q |v_q|."""
 
     def __init__(
-        self, G: Matrix, slope: Any, w: Any, on: GroupPenalty, tuning: SetTuning,
+        self, G: Matrix, descent: Any, w: Any, on: GroupPenalty, tuning: SetTuning,
         bend: Vector | None = None,
     ) -> None:  # fmt: skip
         """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
         size = w.shape[0]
         self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
         # a row for each output, so that a step of the sweeps goes along rows
-        self._g = np.array(slope.reshape(size, -1).T, order="C")
+        self._g = np.array(descent.reshape(size, -1).T, order="C")
         self._v = np.array(w.reshape(size, -1).T, order="C")
         bend = largest(self.G, on.starts) if bend is None else bend
         self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
@@ -153,7 +153,7 @@ class GroupModel:
 
     @property
     def g(self) -> Matrix:
-        """slope - G (v - w)"""
+        """descent - G (v - w)"""
         return self._g.T
 
     def solve(
@@ -203,12 +203,12 @@ class GroupModel:
             return False
         change, before = G @ step, float(on.a @ norms)
         # of a long step where G is singular, rounding made curve negative, and P 1e20
-        slope, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
+        descent, curve = float(np.sum(self.g[S] * step)), max(float(np.sum(step * change)), 0.0)
         t = 1.0
         for _ in range(6):
             new = v.copy()
             new[S] += t * step
-            if 0.5 * t * t * curve - t * slope + on.value(new) < before:
+            if 0.5 * t * t * curve - t * descent + on.value(new) < before:
                 self._v = np.ascontiguousarray(new.T)
                 self._g -= t * (step.T @ self.G[S])
                 break

@@ -148,6 +148,8 @@ class PanelSource:
 class Panels:
     """The groups of a working set: their columns, W and sweeps."""
 
+    by_gram = False
+
     def __init__(
         self, source: PanelSource, columns: Index, sizes: Index, a: Vector, W: Matrix, R: Matrix
     ) -> None:

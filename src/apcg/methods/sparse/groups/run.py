@@ -61,7 +61,7 @@ class GroupRun(SparseRun):
     def most_inside(self, near: Vector | None) -> float:
         if self._set is None:
             return 1.0
-        slopes = self._set.block.slope(self.losses.rows(self.at.slope))
+        slopes = self._set.block.descent(self.losses.rows(self.at.slope))
         return self._on().most(slopes) * (1 + self.slack)
 
     # ---- a round --------------------------------------------------------------------------------
@@ -76,9 +76,9 @@ class GroupRun(SparseRun):
         steps = 1 if self.losses.constant or self.theta > 1 else self.tuning.steps
         moved = False
         for k in range(steps):
-            near = self.slope[self._set.places] if k == 0 else None
+            near = self.descent[self._set.places] if k == 0 else None
             if near is None:
-                near = self._set.block.slope(self.losses.rows(self.at.slope))
+                near = self._set.block.descent(self.losses.rows(self.at.slope))
             if not self._step(near, gap, value):
                 break
             moved = True
@@ -89,7 +89,7 @@ class GroupRun(SparseRun):
     def _choose(self) -> None:
         """The groups that are not zero and those nearest to it; the same set if it will do."""
         penalty = self.penalty.times(self.theta)
-        score, inside = penalty.norms(self.slope) / penalty.a, penalty.norms(self.w) > 0
+        score, inside = penalty.norms(self.descent) / penalty.a, penalty.norms(self.w) > 0
         count, support = score.size, int(np.count_nonzero(inside))
         score[inside] = np.inf
         if self._set is not None:
@@ -111,7 +111,7 @@ class GroupRun(SparseRun):
         self._set = GroupsChosen(chosen, places, self.columns.make(features))
         self.cost += 0.5 * places.size / self.w.shape[0]
 
-    def _step(self, slope: Any, gap: float, value: float) -> bool:
+    def _step(self, descent: Any, gap: float, value: float) -> bool:
         on, block, places = self._on(), self._set.block, self._set.places
         bend = self.bend() if self.losses.outputs == 1 else self.bend()[:: self.losses.outputs]
         if self.columns.count(self.theta == 1):
@@ -119,12 +119,12 @@ class GroupRun(SparseRun):
         G, mean = block.gram(bend, self.problem.intercept, kept=self.losses.constant)
         self.cost += block.cost
         w = self.w[places]
-        wanted = self.wanted(slope, w, on, gap, value)
+        wanted = self.wanted(descent, w, on, gap, value)
         if on.b:
             G = G.copy() if self.losses.constant else G  # that of the set is kept
             G[np.diag_indices(len(G))] += on.b
-            slope = slope - on.b * w
-        model = GroupModel(G, slope, w, on, self.tuning)
+            descent = descent - on.b * w
+        model = GroupModel(G, descent, w, on, self.tuning)
         each = costs.look(self.problem) * self.losses.outputs
         model.solve(*wanted, MODEL.passes * each)
         self.cost += model.work / each

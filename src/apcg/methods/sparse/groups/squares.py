@@ -19,10 +19,10 @@ import numpy as np
 from ...._base.validation import Index, Matrix, Vector
 from ....certify.certificate import stated
 from ....certify.points import Certificate, Point, Start
-from ....data import Dense, Sparse, views
+from ....data import Dense, views
 from ....problems.erm import ERM
 from ...base import Budget, Target
-from ..losses_at import Seen
+from ..losses_at import Evaluated
 from ..run import SparseRun
 from ..state import placed
 from ..tuning import SetTuning
@@ -115,7 +115,7 @@ class SquaresRun(GroupRun):
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         """Sparse data is copied to a dense array."""
         self._given, own = problem.samples, problem
-        if isinstance(self._given, Sparse):
+        if self._given.sparse:
             own = problem.altered(samples=Dense(self._given.view(views.table)))
         super().__init__(own, at, target, tuning)
         self.now(b=0.0 if problem.K == 1 else np.zeros(problem.K))
@@ -148,24 +148,24 @@ class SquaresRun(GroupRun):
         p = self.problem
         z = p.samples.times(self.losses.own(self.w))
         self._left = self._targets.left((p.y - z).reshape(-1, p.K), z)
-        if self._set is not None and isinstance(self._set.block, Panels):  # it had the R there was
+        if self._set is not None and not self._set.block.by_gram:  # it had the R there was
             self._set = None
         self.cost += 0.5
 
     def descend(self, near: Vector | None = None) -> None:
-        """`slope` anew, by a pass over the data."""
+        """`descent` anew, by a pass over the data."""
         R, Y, n = self._left.R, self._targets.Y, self.problem.n
         x, zero = self._targets.dual(R), R is Y
-        slope = self.problem.samples.adjoint(x) / n
+        descent = self.problem.samples.adjoint(x) / n
         if self.losses.members is not None:
-            slope = slope[self.losses.members]
+            descent = descent[self.losses.members]
         rr = float(np.vdot(R, R))
         yr = rr if zero else float(np.vdot(Y, R))
         xx = float(np.vdot(x, x)) if self._targets.root.size else rr
-        scores = self.penalty.norms(slope) / self.penalty.a
+        scores = self.penalty.norms(descent) / self.penalty.a
         norms = np.zeros_like(scores) if zero else self.penalty.norms(self.w)
         self._sums = SquareSums(rr, yr, xx, norms, scores)
-        self.now(slope=slope, seen=Seen(_NONE, 0.5 * rr / n, _NONE, _NONE))
+        self.now(descent=descent, seen=Evaluated(_NONE, 0.5 * rr / n, _NONE, _NONE))
         self.cost += 0.5
 
     def seen(self, certificate: Certificate) -> None:
@@ -175,9 +175,9 @@ class SquaresRun(GroupRun):
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
         super().turn(self._on_own(problem), target)
-        scores = self.penalty.norms(self.slope) / self.penalty.a
+        scores = self.penalty.norms(self.descent) / self.penalty.a
         self._sums = replace(self._sums, scores=scores)
-        if self._set is not None and not isinstance(self._set.block, GramSet):
+        if self._set is not None and not self._set.block.by_gram:
             self._set = None
         self.turned = False
         return self
@@ -224,7 +224,7 @@ class SquaresRun(GroupRun):
                 x = x - (targets.each if one else targets.each[:, None]) * x.sum(axis=0)
                 if p.imbalance(x) > 1:
                     return Point(w, x, b)
-        if p.g.excess(own(self.slope) * (self._share / p.alpha)) > 1:
+        if p.g.excess(own(self.descent) * (self._share / p.alpha)) > 1:
             return Point(w, x, b)
         # x is feasible, so that g* is 0 as it is at v = 0
         dual = p.dual_from(x, np.zeros_like(w)) if one else -p.conjugate_total(x) / p.n
@@ -237,8 +237,8 @@ class SquaresRun(GroupRun):
         made, places = self._set.block, self._set.places
         made.a = self.penalty.times(self.theta).a[self._set.groups]
         before, old = made.work, self.w[places]
-        if isinstance(made, GramSet):
-            made.begin_at(self.slope[places], old)
+        if made.by_gram:
+            made.begin_at(self.descent[places], old)
         made.solve(self._until(gap, value), self._model)
         p = self.problem
         self.cost += (made.work - before) / (2.0 * p.K * p.d * p.n_samples)
@@ -251,7 +251,7 @@ class SquaresRun(GroupRun):
         if not (old != new).any():
             return False
         self.now(w=placed(self.w, places, new))
-        if isinstance(made, GramSet):
+        if made.by_gram:
             self._look_again()
         else:
             self._left = Left(self._targets.balanced(made.R[:, : p.K]))
@@ -275,7 +275,7 @@ class SquaresRun(GroupRun):
         known, p, penalty = self._set, self.problem, self.penalty
         size = penalty.places(more).size
         by_gram = known is None and self._tall and gram_first(p.n_samples, size, p.K)
-        by_gram = by_gram or (known is not None and isinstance(known.block, GramSet))
+        by_gram = by_gram or (known is not None and known.block.by_gram)
         # panels have what violates most first, so that what stays zero is in panels of its own
         more = more if by_gram else more[np.argsort(-self._sums.scores[more], kind="stable")]
         places, sizes = penalty.places(more), np.diff(penalty.starts)[more]

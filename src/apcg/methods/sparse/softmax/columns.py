@@ -18,7 +18,7 @@ from ....certify.points import Certificate, Point, Start
 from ....problems.erm import ERM
 from ...base import Budget, Report, Run, Target, Work
 from ..columns.packed import ENTERING, PackedRun
-from ..dense.chosen_columns import WideRun
+from ..dense.chosen_columns import ChosenColumnsRun
 from ..penalty import ScaledPenalty
 from ..run import STALL, SparseRun
 from ..tuning import SetTuning
@@ -103,7 +103,7 @@ class ClassColumnsRun(PackedRun):
 
     def _descend_exactly(self) -> None:
         super()._descend_exactly()
-        self.slopes = self.losses.rows(self.slope)
+        self.slopes = self.losses.rows(self.descent)
         self.top = np.maximum(self.slopes.max(axis=1), -self.slopes.min(axis=1))
 
     def most_inside(self, near: Vector | None) -> float:
@@ -219,7 +219,7 @@ class ColumnsFirst(Run):
             return work
         if run.price() < math.inf:
             at = Start(w=run.losses.own(run.w), b=run.b.copy())
-            self.at_last = WideRun(run.problem, at, self._target, run.tuning)
+            self.at_last = ChosenColumnsRun(run.problem, at, self._target, run.tuning)
             self.at_last.alone = self._alone
             self.notes.append("working_set: by matrices, as rounds on columns hardly get on")
         elif self._alone:

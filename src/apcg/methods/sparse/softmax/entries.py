@@ -112,7 +112,7 @@ class Entries:
         G[np.arange(m), np.arange(m)] *= 1 + tuning.spare * float(np.finfo(kind).eps)
         return G[back[:, None], back], mean
 
-    def slope(self, slope: Vector) -> Vector:
+    def descent(self, slope: Vector) -> Vector:
         """-X_W' slope"""
         S = self.X @ self._losses.rows(slope)
         return np.asarray(-S[self._places, self._classes])

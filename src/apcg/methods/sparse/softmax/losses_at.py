@@ -14,7 +14,7 @@ import numpy as np
 from ...._base.validation import Matrix, Vector
 from ...._kernels.losses import softmax
 from ....losses.shift import imbalance
-from ..losses_at import Losses, Seen
+from ..losses_at import Evaluated, Losses
 
 #: Newton's steps for the intercepts, and halvings of one
 _STEPS, _HALVINGS = 30, 20
@@ -29,7 +29,7 @@ class ClassBend:
 
 
 class ClassLosses(Losses):
-    """(1/n) sum_i s_i phi_i(z_i); w is a vector, and `bend` of `Seen` is pi."""
+    """(1/n) sum_i s_i phi_i(z_i); w is a vector, and `bend` of `Evaluated` is pi."""
 
     constant = False
     #: every class has columns of its own
@@ -69,26 +69,26 @@ class ClassLosses(Losses):
 
     def v_of(self, x: Vector, s: float) -> tuple[Matrix, Vector]:
         """The second one as a vector."""
-        v, slope = super().v_of(x, s)
-        return v, slope.reshape(-1)
+        v, descent = super().v_of(x, s)
+        return v, descent.reshape(-1)
 
     # ---- losses ---------------------------------------------------------------------------------
 
-    def along(self, z: Vector, way: Vector, t: float) -> Seen:
+    def along(self, z: Vector, way: Vector, t: float) -> Evaluated:
         """At z + t way."""
         p, rows = self.problem, self.rows
         at, slope, pi = (np.empty(z.size) for _ in range(3))
         value = softmax.evaluate(
             rows(z), rows(way), t, p.y, p.weights, 1 / p.n, rows(at), rows(slope), rows(pi)
         )
-        return Seen(at, value, slope, pi)
+        return Evaluated(at, value, slope, pi)
 
-    def bend(self, seen: Seen, floor: float, steeper: Vector | None) -> ClassBend:
+    def bend(self, seen: Evaluated, floor: float, steeper: Vector | None) -> ClassBend:
         """The curvatures of a model: a part of the most there is is added."""
         return ClassBend(seen.bend, floor * self.most_bend)
 
     @staticmethod
-    def secant(seen: Seen, new: Seen, way: Vector) -> Vector | None:
+    def secant(seen: Evaluated, new: Evaluated, way: Vector) -> Vector | None:
         """Not for the softmax, whose curvatures are smooth."""
         return None
 
@@ -100,7 +100,7 @@ class ClassLosses(Losses):
         H += scale * (np.full((self.K, self.K), 1 / self.K) + 1e-14 * np.eye(self.K))
         return np.asarray(H)
 
-    def settle(self, seen: Seen) -> tuple[Seen, Vector]:
+    def settle(self, seen: Evaluated) -> tuple[Evaluated, Vector]:
         """The same W with the intercepts that are best, and how much they changed."""
         moved = np.zeros(self.K)
         ones = np.ones((self.problem.n_samples, 1))

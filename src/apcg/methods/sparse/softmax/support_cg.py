@@ -14,7 +14,7 @@ from ...._base.validation import Index, Matrix, Vector
 from ...._kernels.sparse import softmax_columns as kernels
 from ....data.columns import Packed
 from ..columns.support_cg import Product, SupportModel
-from ..losses_at import Seen
+from ..losses_at import Evaluated
 from ..penalty import ScaledPenalty
 
 
@@ -22,7 +22,7 @@ class EntryModel(SupportModel):
     """M at v and the intercepts b, which begin at w and 0; W is ordered by class."""
 
     def __init__(
-        self, packed: Packed, W: Index, w: Vector, seen: Seen, losses: Any, floor: float,
+        self, packed: Packed, W: Index, w: Vector, seen: Evaluated, losses: Any, floor: float,
         penalty: ScaledPenalty, free: bool,
     ) -> None:  # fmt: skip
         ids, self.classes = np.divmod(W, losses.K)

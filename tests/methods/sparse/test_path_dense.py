@@ -235,7 +235,7 @@ def test_sets_stay_small_and_are_few(calls):
 def test_a_set_drops_columns_when_it_is_large_and_stays_as_it_was():
     """G, q and the rows are those of the columns that stay, with means and weights."""
     p = problem(**WIDE, intercept=True, weighted=True)
-    own, fresh = path_dense.ColumnSet(p), path_dense.ColumnSet(p)
+    own, fresh = path_dense.GrowingSet(p), path_dense.GrowingSet(p)
     own.extend(np.arange(40))
     own.extend(np.array([70, 50, 90]))
     own.keep(np.array([3, 5, 40, 42]))

@@ -12,9 +12,9 @@ from apcg._kernels.sparse import columns_float32
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
-from apcg.methods.sparse.dense.all_columns import TallRun
-from apcg.methods.sparse.dense.chosen_columns import WideRun
-from apcg.methods.sparse.dense.columns_float32 import Strips
+from apcg.methods.sparse.dense.all_columns import AllColumnsRun
+from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
+from apcg.methods.sparse.dense.columns_float32 import ColumnsFloat32
 
 #: so few columns that these are for other data, were it not for the test
 FEW = {"strip_columns": (20, 20)}
@@ -85,7 +85,7 @@ def test_sweeps_bring_a_problem_to_rest(loss, name, intercept, n):
     run = WorkingSet().start(p, Start(), Target(), rng)
     run.begin(Budget(10, False))
     w = run.w.copy()
-    b = Strips(p).sweep(np.arange(24), w, run.b, run.at, run.penalty, 0.0, 150)
+    b = ColumnsFloat32(p).sweep(np.arange(24), w, run.b, run.at, run.penalty, 0.0, 150)
     off, slope = violation(p, w, b)
     assert off < 1e-3
     assert slope < 1e-5 or not intercept
@@ -99,7 +99,7 @@ def test_only_the_columns_asked_for_move():
     run = WorkingSet().start(p, Start(), Target(), np.random.default_rng(0))
     run.begin(Budget(10, False))
     w, W = np.zeros(24), np.array([3, 7, 8])
-    Strips(p).sweep(W, w, 0.0, run.at, run.penalty, 0.0, 2)
+    ColumnsFloat32(p).sweep(W, w, 0.0, run.at, run.penalty, 0.0, 2)
     assert w[W].all()
     assert not np.delete(w, W).any()
 
@@ -132,7 +132,7 @@ def test_they_are_for_dense_data_with_no_fewer_rows_than_columns():
 
     def fit(X, loss="logistic"):
         y = np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)
-        return Strips.fit(ERM(X, y, loss, "l1", 0.1), t)
+        return ColumnsFloat32.fit(ERM(X, y, loss, "l1", 0.1), t)
 
     X = np.random.default_rng(0).standard_normal((40, 40))
     assert fit(X)
@@ -147,7 +147,7 @@ def test_they_are_for_dense_data_with_no_fewer_rows_than_columns():
     assert not fit(X[:, : t.strip_columns[0] - 1])
     assert not fit(sp.csr_matrix(X))
     small = dataclasses.replace(t, strip_room=1599)
-    assert not Strips.fit(ERM(X, np.sign(X[:, 0]), "logistic", "l1", 0.1), small)
+    assert not ColumnsFloat32.fit(ERM(X, np.sign(X[:, 0]), "logistic", "l1", 0.1), small)
 
 
 def test_the_shape_of_a_run_follows_from_whether_there_are_sweeps():
@@ -157,10 +157,10 @@ def test_the_shape_of_a_run_follows_from_whether_there_are_sweeps():
         p = ERM(rng.random((n, 30)), np.arange(n) % 2 * 2.0 - 1, loss, "l1", 0.1)
         return type(WorkingSet().start(p, Start(), Target(), rng))
 
-    assert kind(60, "logistic") is TallRun
-    assert kind(59, "logistic") is WideRun
-    assert kind(60, "huber") is WideRun
-    assert kind(300, "huber") is TallRun
+    assert kind(60, "logistic") is AllColumnsRun
+    assert kind(59, "logistic") is ChosenColumnsRun
+    assert kind(60, "huber") is ChosenColumnsRun
+    assert kind(300, "huber") is AllColumnsRun
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_sample_is_for_more_rows_where_there_are_sweeps(columns, n, sampled):
         rows_per_feature=1.0, share=0.0, least_rows=0, tall=1.0, strip_columns=(columns, 0)
     )
     run = WorkingSet(tuning).start(p, Start(), Target(1e-6), np.random.default_rng(0))
-    assert type(run) is TallRun
+    assert type(run) is AllColumnsRun
     run.begin(Budget(10, False))
     assert run.w.any() == sampled
 
@@ -204,7 +204,7 @@ def test_the_answer_is_at_rest(loss, name, intercept, n, tuning):
 
 def test_a_loose_tolerance_needs_no_gram_matrix(monkeypatch):
     X, y = data(n=400, d=130, alike=0.0)
-    monkeypatch.setattr(TallRun, "matrix_round", lambda *_: pytest.fail("not needed"))
+    monkeypatch.setattr(AllColumnsRun, "matrix_round", lambda *_: pytest.fail("not needed"))
     for loss, t in (("logistic", y), ("squared", X[:, :20] @ np.ones(20))):
         r = solve(ERM(X, t, loss, "l1", top(X, t, loss) / 10), tol=0.05, random_state=0)
         assert r.converged
@@ -219,14 +219,14 @@ def test_sweeps_that_raise_the_objective_are_taken_back(monkeypatch):
             w[W] = to
             return 1.0
 
-        monkeypatch.setattr(Strips, "sweep", wild)
+        monkeypatch.setattr(ColumnsFloat32, "sweep", wild)
         run = WorkingSet().start(p, Start(), Target(1e-8), np.random.default_rng(0))
         run.begin(Budget(10, False))
-        before = run.w.copy(), run.at.value, run.slope.copy()
+        before = run.w.copy(), run.at.value, run.descent.copy()
         value = run.at.value + run.penalty.value(run.w)
         assert not run._sweep(value)
         np.testing.assert_array_equal(run.w, before[0])
-        np.testing.assert_array_equal(run.slope, before[2])
+        np.testing.assert_array_equal(run.descent, before[2])
         assert (run.at.value, run.b) == (before[1], 0.0)
         r = solve(p, tol=1e-8, max_epochs=10**4, random_state=0)
         assert r.converged
@@ -255,13 +255,13 @@ def test_where_float32_is_too_coarse_gram_matrices_are_float64(loss, n):
 
 def test_there_are_so_many_gram_matrices_in_float32(monkeypatch):
     X, y = data(n=200, alike=0.99)
-    made, gram = [], Strips.gram
+    made, gram = [], ColumnsFloat32.gram
 
     def counted(self, W, *rest):
         made.append(W.size)
         return gram(self, W, *rest)
 
-    monkeypatch.setattr(Strips, "gram", counted)
+    monkeypatch.setattr(ColumnsFloat32, "gram", counted)
     p = ERM(X, y, "logistic", "l1", top(X, y, "logistic") / 1000)
     for most in (0, 1):
         made.clear()
@@ -275,7 +275,7 @@ def test_a_gram_matrix_of_some_columns(centred):
     X, y = data(n=77)
     rng = np.random.default_rng(3)
     p, bend, W = ERM(X + 3, y, "logistic", "l1", 0.1), 1e-40 * rng.random(77), np.array([1, 5, 20])
-    G, mean = Strips(p).gram(W, bend, centred)
+    G, mean = ColumnsFloat32(p).gram(W, bend, centred)
     A = (X + 3)[:, W]
     if centred:
         np.testing.assert_allclose(mean, bend @ A / bend.sum(), rtol=1e-5)
@@ -363,7 +363,7 @@ def begun(X, y, loss="logistic"):
     p = ERM(X, y, loss, "l1", 1e-3)
     run = WorkingSet(SetTuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
     run.begin(Budget(10, False))
-    run.float32.strips = Strips(p)
+    run.float32.strips = ColumnsFloat32(p)
     return run
 
 

@@ -13,10 +13,10 @@ from apcg.certify.points import Certificate, Start
 from apcg.data import Sparse, views
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import SetTuning, WorkingSet
-from apcg.methods.sparse.blocks import Copied, Picked
+from apcg.methods.sparse.blocks import DenseColumns, StoredColumns
 from apcg.methods.sparse.columns.columns import ColumnsRun
-from apcg.methods.sparse.dense.all_columns import TallRun
-from apcg.methods.sparse.dense.chosen_columns import WideRun
+from apcg.methods.sparse.dense.all_columns import AllColumnsRun
+from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
 from apcg.methods.sparse.gram import GramModel
 from apcg.methods.sparse.penalty import ScaledPenalty
 
@@ -74,7 +74,7 @@ def test_each_point_is_that_of_an_independent_solver(intercept, weighted, ratio)
 def test_a_small_support_is_gone_on_with_by_sets_and_a_large_one_by_columns():
     X, y = sparse_data()
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
-    assert all(isinstance(run, WideRun) for run in walk(p, SMALL))
+    assert all(isinstance(run, ChosenColumnsRun) for run in walk(p, SMALL))
     assert all(isinstance(run, ColumnsRun) for run in walk(p, SetTuning(few_rows=0, few_picked=-1)))
     labels = ERM(sp.csr_matrix(X), np.sign(y), "logistic", "l1")
     assert all(isinstance(run, ColumnsRun) for run in walk(labels, SMALL))
@@ -101,7 +101,7 @@ def test_the_gram_matrix_of_sparse_columns_grows_with_them(centred):
     X, y = sparse_data()
     bend = np.random.default_rng(2).uniform(0.1, 1.0, y.size)
     W, more = np.array([5, 0, 8]), np.array([3, 30, 2])
-    for kind, given in ((Picked, sp.csr_matrix(X)), (Copied, X)):
+    for kind, given in ((StoredColumns, sp.csr_matrix(X)), (DenseColumns, X)):
         block = kind(ERM(given, y, "squared", "l1"), W)
         block.gram(bend, centred, kept=True)
         block.extend(more)
@@ -113,7 +113,7 @@ def test_the_gram_matrix_of_sparse_columns_grows_with_them(centred):
         assert pytest.approx(A.T @ (bend[:, None] * A), abs=1e-12) == G
         v = np.arange(6.0)
         assert block.times(v) == pytest.approx(X[:, block.W] @ v, abs=1e-12)
-        assert block.slope(bend) == pytest.approx(-X[:, block.W].T @ bend, abs=1e-12)
+        assert block.descent(bend) == pytest.approx(-X[:, block.W].T @ bend, abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -185,7 +185,7 @@ def test_a_path_makes_no_columns_in_float32():
     X, y = sparse_data()
     p = ERM(sp.csr_matrix(X), y, "squared", "l1")
     *_, run = walk(p, SMALL, ALPHAS[:4])
-    assert isinstance(run, WideRun)
+    assert isinstance(run, ChosenColumnsRun)
     assert (views.columns, np.float32) not in p.samples._views
 
 
@@ -194,10 +194,10 @@ def test_a_step_that_does_not_bring_p_down_is_not_taken():
     p = ERM(X, y, "squared", "l1", 0.05, intercept=True)
     run = WorkingSet(SMALL).start(p, Start(), Target(1e-8), np.random.default_rng(0))
     run.advance(Budget(10**5))
-    before, W = (run.w.copy(), run.b, run.at.z.copy(), run.slope.copy()), run.block.W
+    before, W = (run.w.copy(), run.b, run.at.z.copy(), run.descent.copy()), run.block.W
     worse = SimpleNamespace(v=run.w[W] + 1.0, g=np.zeros(W.size))
     assert not run.arrive_at(W, worse, np.ones(W.size), run.at.value + run.penalty.value(run.w))
-    for now, then in zip((run.w, run.b, run.at.z, run.slope), before, strict=True):
+    for now, then in zip((run.w, run.b, run.at.z, run.descent), before, strict=True):
         np.testing.assert_array_equal(now, then)
     assert run.point().relative <= 1e-8
 
@@ -208,7 +208,7 @@ def test_neither_is_one_of_all_columns():
     X = rng.standard_normal((200, 8))
     p = ERM(X, X[:, 0] + rng.standard_normal(200), "squared", "l1", 0.05)
     run = WorkingSet().start(p, Start(), Target(1e-8), rng)
-    assert isinstance(run, TallRun)
+    assert isinstance(run, AllColumnsRun)
     run.advance(Budget(10**5))
     w, all_columns = run.w.copy(), slice(None)
     worse = SimpleNamespace(v=run.w + 1.0, g=np.zeros(8))

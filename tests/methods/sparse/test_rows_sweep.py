@@ -8,7 +8,7 @@ import pytest
 from apcg import ERM, path, solve
 from apcg._kernels.sparse import lasso
 from apcg.methods.sparse import ScaledPenalty, SetTuning
-from apcg.methods.sparse.blocks import Copied
+from apcg.methods.sparse.blocks import DenseColumns
 from apcg.methods.sparse.dense import chosen_columns, path_dense, rows_sweep
 
 UNIT = ScaledPenalty(*(np.array([v]) for v in (1.0, 1.0, -np.inf, np.inf)))
@@ -211,7 +211,7 @@ def test_a_cold_solve_makes_no_gram_matrix(monkeypatch, calls, intercept, weight
     weights = np.random.default_rng(0).integers(1, 4, 60) * 1.0 if weighted else None
     p = problem(intercept=intercept, sample_weight=weights)
     p = p.with_alpha(float(grid(p)[0] * part))
-    monkeypatch.setattr(Copied, "gram", lambda *_, **__: pytest.fail("it was made"))
+    monkeypatch.setattr(DenseColumns, "gram", lambda *_, **__: pytest.fail("it was made"))
     r = solve(p, tol=1e-7)
     is_certified(p, [p.alpha], [r], 1e-7)
     assert calls[0][0] == SetTuning.first
@@ -240,7 +240,7 @@ def test_a_cold_solve_with_weights_of_zero_does():
 
 def test_what_is_known_of_a_gram_matrix_is_kept():
     p = problem(intercept=True)
-    own, fresh = path_dense.ColumnSet(p), path_dense.ColumnSet(p)
+    own, fresh = path_dense.GrowingSet(p), path_dense.GrowingSet(p)
     own.extend(np.arange(20))
     assert own.G.shape == (20, 20)
     own.extend(np.array([50, 40, 60]))  # not asked for between

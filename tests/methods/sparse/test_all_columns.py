@@ -9,7 +9,7 @@ from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.sparse import WorkingSet
-from apcg.methods.sparse.dense.all_columns import TallRun
+from apcg.methods.sparse.dense.all_columns import AllColumnsRun
 from apcg.methods.sparse.tuning import SetTuning
 
 
@@ -48,7 +48,7 @@ def test_the_answer_is_that_of_all_columns(seed, share, intercept):
 
 
 def run_of(p, part):
-    run = TallRun(p, Start(), Target(1e-8), without_sweeps(part), np.random.default_rng(0))
+    run = AllColumnsRun(p, Start(), Target(1e-8), without_sweeps(part), np.random.default_rng(0))
     run.advance(Budget(1000))
     return run
 
@@ -88,7 +88,7 @@ def test_where_most_columns_move_the_one_matrix_has_all():
     p = ERM(X, y, "squared", "l1", 1e-3 * np.abs(X.T @ y).max() / 700)
     sizes = []
 
-    class Run(TallRun):
+    class Run(AllColumnsRun):
         def narrow_gram(self, W):
             sizes.append((W.size, self.moving().size))
             return super().narrow_gram(W)
@@ -108,7 +108,7 @@ def test_a_gram_matrix_is_kept_while_it_serves(part, least, most):
     tuning = dataclasses.replace(without_sweeps(0.0), kept=(part, part), least_rows=10**9)
     made = []
 
-    class Run(TallRun):
+    class Run(AllColumnsRun):
         def _gram(self):
             made.append(1)
             return super()._gram()
