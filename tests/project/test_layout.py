@@ -420,5 +420,5 @@ def test_the_house_in_numbers(monkeypatch):
     assert not found["two parents in methods/"]
     assert house.state()[0][0] <= 25, house.state()[0]
     assert not found["class names used twice"]
-    assert found["isinstance in methods/"] <= 55
+    assert found["isinstance in methods/"] <= 40
     assert house.calls("ERM")  # the counters see something

@@ -57,7 +57,7 @@ def stored_columns(problem: ERM) -> ColumnSource:
     return ColumnSource(lambda W: StoredColumns(problem, W), dear=True)
 
 
-class GrowingSet:
+class ColumnBlock:
     """The columns W of X, whose Gram matrix can be kept, and grows with them."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
@@ -119,7 +119,7 @@ class GrowingSet:
         raise NotImplementedError
 
 
-class DenseColumns(GrowingSet):
+class DenseColumns(ColumnBlock):
     """The columns W, a dense copy unless they are all that there are."""
 
     def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
@@ -172,7 +172,7 @@ class DenseColumns(GrowingSet):
         return np.asarray(self.X @ step)
 
 
-class StoredColumns(GrowingSet):
+class StoredColumns(ColumnBlock):
     """The columns W of sparse data, as they are stored by columns and by rows, in float64."""
 
     def __init__(self, problem: ERM, W: Index) -> None:
