@@ -18,7 +18,7 @@ from apcg.methods.dual.sweeps_k import LookK
 from apcg.methods.dual.tuning import MANY
 from apcg.methods.sparse import GroupSet
 from apcg.model import LinearModel
-from apcg.problems.side_by_side import apart
+from apcg.problems.joint import apart
 
 RUN_PATH = sys.modules["apcg.run.path"]
 RNG = np.random.default_rng(0)

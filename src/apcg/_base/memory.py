@@ -35,7 +35,7 @@ def check_outputs(n: int, d: int, K: int) -> None:
     )
 
 
-def side_by_side(*wanted: tuple[int, Any]) -> list[Any]:
+def vectors(*wanted: tuple[int, Any]) -> list[Any]:
     """Vectors of these lengths and types in one piece of memory, not initialised.
 
     NumPy asks for large pages from 4 MB on. The first touch of small ones costs as much as the

@@ -232,7 +232,7 @@ def test_the_classifier_shares_its_passes(monkeypatch):
 
 def test_a_sum_of_logistic_losses_is_as_many_problems():
     problems = ovr("logistic", alpha=1e-4, intercept=True)
-    joint = together.side_by_side(problems)
+    joint = together.join(problems)
     r = solve(joint, tol=1e-9, random_state=0)
     alone = sum(solve(p, tol=1e-10, random_state=0).primal for p in problems)
     assert r.converged

@@ -12,7 +12,7 @@ from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target, met
 from apcg.methods.plan.plan import Auto
 from apcg.methods.reductions.per_output import OneByOne
-from apcg.problems.side_by_side import apart, side_by_side
+from apcg.problems.joint import apart, join
 
 PENALTIES = {
     "l1": {"penalty": "l1"},
@@ -75,7 +75,7 @@ def test_apart_is_the_inverse_of_side_by_side():
     problem = ERM(X, Y, "huber", "l1", 0.3, intercept=True)
     parts = apart(problem)
     assert [p.K for p in parts] == [1, 1, 1]
-    again = side_by_side(parts)
+    again = join(parts)
     np.testing.assert_array_equal(again.y, problem.y)
     W = np.random.default_rng(0).standard_normal((12, 3))
     np.testing.assert_allclose(again.primal(W), problem.primal(W), rtol=1e-15)

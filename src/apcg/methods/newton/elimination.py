@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..._base.memory import side_by_side
+from ..._base.memory import vectors
 from ..._base.validation import Vector
 from ..._kernels.newton import ids as kernel
 from ...problems.objective import Objective
@@ -75,7 +75,7 @@ class Eliminated:
         self._k = X.others if dense else 0
         self._factor: Factor | None = None
         k = self._k
-        S, U = side_by_side((k * k, float), (k * k, float))
+        S, U = vectors((k * k, float), (k * k, float))
         self._S, self._U = S.reshape(k, k), U.reshape(k, k)
         self._clear()
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._base.memory import side_by_side
+from ..._base.memory import vectors
 from ..._base.validation import Index, Vector
 from ..._kernels.newton import ids as kernel
 from ...data import views
@@ -101,7 +101,7 @@ class IdRows:
         self.others = size - made.ids  # columns of F, with the border
         border = X.constant != 0
         entries = data.size + n * border
-        key, order, by_length, own, start, column, value = side_by_side(
+        key, order, by_length, own, start, column, value = vectors(
             (n, np.int32), (n, np.int64), (n, np.int64), (n, float), (n + 1, np.int64),
             (entries, np.int32), (entries, float),
         )  # fmt: skip
@@ -154,7 +154,7 @@ class IdRows:
         first, _, start, column, _ = self.rows_of
         with_id = int(start[first[self.ids]])
         under, rank = np.empty(self.ids + 1, np.int64), np.empty(self.others, np.int32)
-        slot, columns = side_by_side((with_id, np.int32), (with_id, np.int32))
+        slot, columns = vectors((with_id, np.int32), (with_id, np.int32))
         bits = np.zeros(self.others // 64 + 1, np.uint64)
         kernel.pattern(first, start, column, bits, rank, under, columns, slot)
         return under, columns[: under[-1]], slot

@@ -17,7 +17,7 @@ import numpy as np
 from ...certify.certificate import certify_enough, certify_start, joined
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ...problems.side_by_side import apart
+from ...problems.joint import apart
 from ..base import MANY_OUTPUTS, Budget, Method, Need, Needs, Report, Run, Target, Work, unmet
 
 

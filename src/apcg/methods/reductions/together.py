@@ -21,8 +21,8 @@ from ...certify.certificate import Certificate, certify_enough, stated
 from ...certify.points import Report, Start
 from ...certify.result import Solution, Status, answer
 from ...problems.erm import ERM
+from ...problems.joint import join
 from ...problems.objective import Objective
-from ...problems.side_by_side import side_by_side
 from ..base import DUAL_BLOCKS, Budget, Target
 from ..dual.method import begin
 from ..dual.setup_k import SetupK
@@ -87,7 +87,7 @@ def patience(problems: Sequence[ERM]) -> float:
         q = first.weights * first.squared_norms / (first.strong_convexity * first.n)
         steepest = STEEPEST_TALL if smooth else STEEPEST_WITH_KINKS
         allowed = PATIENCE_TALL if float(np.mean(q)) <= steepest else 0.0
-    return allowed if allowed and DUAL_BLOCKS.holds(side_by_side(problems)) else 0.0
+    return allowed if allowed and DUAL_BLOCKS.holds(join(problems)) else 0.0
 
 
 def first_steps(problems: Sequence[ERM]) -> list[Start] | None:
@@ -118,7 +118,7 @@ def sweep(
 ) -> Together:
     """Plain sweeps for all problems at once."""
     began = time.perf_counter()
-    joint = side_by_side(problems)
+    joint = join(problems)
     tuning = replace(MANY, patience=patience(problems))
     without, target = ("momentum", "shrinking"), Target(SHARE * tol, max_passes)
     run = begin(joint, Start(), target, rng, without, tuning, impatient=True)

@@ -11,7 +11,7 @@ from ..penalties.interval import Interval
 from .erm import ERM
 
 
-def side_by_side(problems: Sequence[ERM]) -> ERM:
+def join(problems: Sequence[ERM]) -> ERM:
     """Problems of one output with the same X, weights, loss and penalty as one: their sum."""
     first, K = problems[0], len(problems)
     y = np.ascontiguousarray(np.column_stack([p.y for p in problems]))
@@ -19,7 +19,7 @@ def side_by_side(problems: Sequence[ERM]) -> ERM:
 
 
 def apart(problem: ERM) -> list[ERM]:
-    """The problems that `side_by_side` makes one of: one for each output, over the same X."""
+    """The problems that `join` makes one of: one for each output, over the same X."""
     loss, g = problem.loss, problem.g
     assert isinstance(loss, Columns)
     assert isinstance(g, Interval)
