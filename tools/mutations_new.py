@@ -61,8 +61,9 @@ MUTANTS = [
     # ---- Newton's method of K outputs ---------------------------------------------------------
     Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
            GUARD, only="without_a_factor"),
-    Mutant("methods/plan/run_k.py", "stuck is the end", "self._go_back(self._run)", "pass",
-           GUARD, only="stuck_is_replaced"),
+    Mutant("methods/plan/run.py", "stuck is the end of K outputs",
+           "if other is None or other.name == self.at_work:", "if True:", GUARD,
+           only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------
     Mutant("certify/certificate.py", "x outside stays", "if found.dual > -math.inf:",
            "if True:", SPARSE, only="rounding_put_outside"),

@@ -56,8 +56,6 @@ STEPS = 10.0
 ENTRY, FACTOR, STEP = 0.3, 0.15, 300_000.0
 #: A number of a pass of the dual, times K; a row; a sweep besides.
 NUMBER, ROW, SWEEP = 1.2, 500.0, 150_000.0
-#: The rest of the dual must take so many times longer, once this share of Newton's is spent.
-MARGIN, EARLIEST = 2.0, 0.5
 #: Armijo's share of the slope.
 SHARE = 1e-4
 #: A step moves predictions by at most so many times their size, or by so much.

@@ -28,7 +28,7 @@ from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
 from . import predicted
-from .watch import PlanTuning, interior_applies
+from .watch import PlanTuning, bends_evenly, interior_applies
 
 #: Nanoseconds of a run of interior points that is over at once.
 SMALL = 2e8
@@ -245,9 +245,3 @@ class Case:
             return False
         ended_so = self.at.side == "primal" and self.at.w is not None
         return ended_so or newton_k.at_once(self.problem)
-
-
-def bends_evenly(loss: Any) -> bool:
-    """Whether phi'' has no jumps: the squared and the logistic loss, in columns too."""
-    one = loss.loss if loss.by_output else loss
-    return bool(one.gamma > 0 and (one.eta == one.gamma or one.kinks.size == 0))

@@ -30,7 +30,8 @@ from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
 from ..sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
 from . import predicted
-from .case import Case, bends_evenly
+from .case import Case
+from .watch import bends_evenly
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A plan at work: the method at work, what is known of it, and what may replace it.
+"""A plan at work, for any number of outputs: the method, what is known of it, what may replace it.
 
 `watch` says when another method would take less time.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +20,22 @@ from ..dual.method import DualSweeps
 from ..interior import general
 from ..interior.interior import InteriorRun
 from ..interior.interior_l1 import LARGEST, InteriorL1
+from ..newton.many_outputs import BlockNewton
 from ..newton.newton import Newton
 from ..paper.adaptive import AdaptiveMethod
 from ..paper.afg import AFGMethod
 from ..reductions.orthogonal import Orthogonal, is_cheap
 from ..reductions.smoothing import Smoothing
 from . import predicted
-from .case import bends_evenly
-from .watch import Watch
+from .watch import BlockWatch, Watch, bends_evenly, most_passes
 
 #: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
 LOST = 1e16
 #: Where the rounding of X X' is this part of lambda gamma n, a factor may lack digits.
 DOUBTFUL = 1e-9
+#: Passes of the dual before its estimate is watched, at least, and sweeps, since of few rows a pass
+#: is many sweeps; the same for K outputs.
+STRETCH: tuple[tuple[int, int | None], ...] = (2, 8), (4, None)
 #: A method that is stuck at this relative gap has come to the end of what rounding leaves.
 ROUNDED = 1e-9
 
@@ -43,15 +47,18 @@ class PlanRun(Run):
         self,
         problem: ERM,
         run: Run,
-        watch: Watch | None,
-        polish: bool,
         target: Target,
         rng: np.random.Generator,
         name: str,
         why: str,
+        watch: Watch | BlockWatch | None = None,
+        *,
+        polish: bool = False,
+        alone: bool = False,
         left_out: bool = False,
     ) -> None:
-        self._left_out = left_out  # orthogonal coordinates
+        #: orthogonal coordinates are not to be taken; no other method is
+        self._left_out, self._alone = left_out, alone
         self.problem, self.target, self._rng = problem, target, rng
         self._run, self._watch, self._polish = run, watch, polish
         #: The method at work, by name.
@@ -60,23 +67,34 @@ class PlanRun(Run):
         self.notes = [f"{name}: {why}"]
         self._passes, self._on_kept_rows, self._came_back = 0, False, False
         self._stuck = False  # nothing is left to try
-        self._rescued = False  # the general interior points are, or were, at work
+        #: whether the general interior points are, or were, at work
+        self._rescued = problem.K > 1 and name == "interior"
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
-        #: passes after which the general interior points take over: theirs are kept for them
-        kept = general.kept(problem, target)
-        self._latest = target.max_passes - kept if kept < math.inf else math.inf
+        self._latest = self._last_pass()
+
+    def _last_pass(self) -> float:
+        """Passes after which the general interior points take over: theirs are kept for them."""
+        if self._alone or self._rescued:
+            return math.inf
+        kept = general.kept(self.problem, self.target)
+        if kept == math.inf:
+            return math.inf
+        last = max(self.target.max_passes - kept, self._passes)
+        return min(last, self._passes + most_passes(self.problem, self.at_work))
 
     @property
     def report(self) -> Report:
         """That of the method at work, with mu = 1 if it has no momentum, and what was chosen."""
         said = self._run.report
         mu = said.mu if math.isfinite(said.mu) else 1.0
-        return replace(said, at_work=self.at_work, mu=mu, stuck=self._stuck, notes=self.notes)
+        notes = [*self.notes, *said.notes]
+        stuck = self._stuck or (self._alone and said.stuck)
+        return replace(said, at_work=self.at_work, mu=mu, stuck=stuck, notes=notes)
 
     def advance(self, budget: Budget) -> Work:
         """Go on with the method at work.
 
-        The lean sweeps return when a look can pass. In between their own estimate of the gap is
+        Dual sweeps return when a look can pass. In between their own estimate of the gap is
         watched, a few times while the passes double.
         """
         spent = 0
@@ -85,9 +103,10 @@ class PlanRun(Run):
             if self._passes < self._latest < math.inf:
                 stretch = min(stretch, math.ceil(self._latest) - self._passes)
             sweeps = None
-            if self._run.report.estimates:
-                stretch = min(stretch, max(2, self._passes // 4))
-                sweeps = 8  # of few rows a pass is many sweeps
+            many = self.problem.K > 1
+            if self._run.report.estimates or (many and self._latest < math.inf):
+                fewest, sweeps = STRETCH[many]
+                stretch = min(stretch, max(fewest, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
             spent += work.passes
             self._passes += work.passes
@@ -106,10 +125,12 @@ class PlanRun(Run):
     def seen(self, certificate: Certificate) -> None:
         """Tell the method at work, and replace it if another would be faster."""
         self._run.seen(certificate)
+        if self._alone:
+            return
         said = self._run.report
         stuck = said.stuck
         if self._passes >= self._latest and certificate.relative > self.target.tol:
-            self._rescue("it does not arrive within max_epochs")
+            self._rescue("it takes longer than predicted, or than max_epochs")
             return
         again = self._on_kept_rows and self._came_back
         if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
@@ -134,7 +155,7 @@ class PlanRun(Run):
                 self._rescue(why)
                 return
             other = None if rounded else self._fallback(stuck)
-            if other is None:
+            if other is None or other.name == self.at_work:
                 self._stuck = True
                 return
             run = other.start(self.problem, at, self.target, self._rng)
@@ -144,8 +165,7 @@ class PlanRun(Run):
 
     def _rescue(self, why: str) -> None:
         """The general interior points, which nearly always arrive, go on to the end."""
-        self._latest, self._rescued, self._watch = math.inf, True, None
-        self._on_kept_rows = False
+        self._rescued, self._watch, self._on_kept_rows = True, None, False
         self._change("interior", general.InteriorKRun(self.problem, self.target), why)
 
     def _fallback(self, stuck: bool) -> Method | None:
@@ -154,17 +174,15 @@ class PlanRun(Run):
             return None if self.at_work == "orthogonal" else self._last
         if stuck and self.at_work == "least_squares":  # rounding is all that is left
             return None
-        if stuck and self.at_work == "interior":  # its points came too close to their bounds
-            return Smoothing() if unmet(Smoothing, self.problem) is None else None
         p = self.problem
+        if stuck and self.at_work == "interior" and p.K == 1:  # too close to its bounds
+            return Smoothing() if unmet(Smoothing, p) is None else None
         small = min(p.n_samples, p.d) <= LARGEST
         sparse = stuck and small and self.at_work == "working_set"
         if sparse and unmet(InteriorL1, p) is None:  # a loss with kinks
             return InteriorL1()
-        if not self.problem.separable:
-            return AFGMethod()
-        others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod())
-        return next((m for m in others if unmet(m, self.problem) is None), None)
+        others: tuple[Method, ...] = (DualSweeps(), AdaptiveMethod(), AFGMethod())
+        return next((m for m in others if unmet(m, p) is None), None)
 
     @cached_property
     def _last(self) -> Method | None:
@@ -186,7 +204,7 @@ class PlanRun(Run):
         return self._watch.leave(self._passes, gap, said.rows_left, spent)
 
     def _replace(self, found: Point | Certificate) -> None:
-        """Go on with the interior point method on the rows kept, or with Newton's."""
+        """Go on with interior points, of one output on the rows kept, or with Newton's method."""
         assert self._watch is not None
         said = self._run.report
         self._spent += said.spent or 0.0
@@ -194,14 +212,17 @@ class PlanRun(Run):
             run: Run = Smoothing().start(self.problem, Start(), self.target, self._rng)
             self._change("smoothing", run, self._watch.why)
             return
+        if self._watch.interior and self.problem.K > 1:
+            self._rescue(self._watch.why)
+            return
         if self._watch.interior:
             keep = None if self._watch.whole else said.rows_left
             self._on_kept_rows = keep is not None and keep.size < self.problem.n
             run = InteriorRun(self.problem, self.target, free=keep, x=found.x)
             self._change("interior", run, self._watch.why)
             return
-        pieces = not bends_evenly(self.problem.loss)  # Newton's method may go round between them
-        if pieces and self._doubtful and is_cheap(self.problem):
+        if self._doubtful and is_cheap(self.problem) and not bends_evenly(self.problem.loss):
+            # Newton's method may go round between the pieces of the loss
             run = Orthogonal().start(self.problem, Start(), self.target, self._rng)
             self._change("orthogonal", run, self._watch.why)
             return
@@ -213,12 +234,14 @@ class PlanRun(Run):
 
     def _change(self, name: str, run: Run, why: str) -> None:
         """Another method is at work from here on."""
-        self.notes.append(f"{self.at_work} -> {name}: {why}")
+        self.notes += [*self._run.report.notes, f"{self.at_work} -> {name}: {why}"]
         self.at_work, self._run = name, run
+        self._latest = self._last_pass()
 
-    def _newton(self, w: Vector, b: float) -> Run:
+    def _newton(self, w: Any, b: Any) -> Run:
         at = Start(w=w, b=b if self.problem.intercept else None)
-        return Newton().start(self.problem, at, self.target, self._rng)
+        method: Method = Newton() if self.problem.K == 1 else BlockNewton()
+        return method.start(self.problem, at, self.target, self._rng)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
         """What a last step of Newton's method, or the method at work, makes of the answer.

@@ -11,19 +11,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..._base.validation import Index
+from ...losses.base import SIMPLEX, SOFTMAX
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import Target, unmet
+from ..interior import general
 from ..interior.interior import Interior
+from ..newton import many_outputs as newton_k
 from ..newton.newton import Newton
 from . import predicted
 
 #: So many gaps, with that of the start, are too few for the rate of the later half.
 EARLY = 3
+#: K outputs: the rest of the dual must take so many times longer, once this share of the other
+#: method's time is spent.
+MARGIN, EARLIEST = 2.0, 0.5
+#: K outputs: Newton's method may take so many times what it is predicted to take; sets of groups so
+#: many times what interior points are: a round of theirs may take as long again.
+ROUND, SETS = 2.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -245,3 +255,74 @@ class Watch:
         if then <= gap:
             return math.inf
         return (gap - math.log(self._tol)) * (spent - start) / (then - gap)
+
+
+class BlockWatch:
+    """The same for sweeps over blocks of K outputs: the other method is one with factors.
+
+    That is Newton's method for a smooth loss with L2, and interior points for all others.
+    """
+
+    why = "less time than what is left, by the observed rate"
+    smooths = affordable = whole = False
+
+    def __init__(self, problem: ERM, target: Target) -> None:
+        self._target = target
+        self.interior = factors(problem) == "interior"
+        self._cost = (general if self.interior else newton_k).cost(problem)
+        self._pass = newton_k.sweep_cost(problem)
+        kept = general.kept(problem, target)
+        self._kept = kept if kept < math.inf else 0.0
+        if not self.interior:
+            self._kept += ROUND * self._cost / self._pass
+        self._gaps = [(0, math.inf)]
+
+    def leave(
+        self, passes: int, gap: float, rows: Index | None = None, spent: float | None = None
+    ) -> bool:
+        """Whether the dual, at the rate of the last half of the run, takes longer."""
+        early = passes * self._pass < EARLIEST * self._cost
+        room = self._target.max_passes - passes - self._kept
+        known = passes == self._gaps[-1][0]
+        if known or (early and room > 0) or not 0 < gap < math.inf:
+            return False
+        self._gaps.append((passes, gap))
+        before = [seen for seen in self._gaps if seen[0] <= passes / 2][-1]
+        if not gap < before[1] < math.inf:
+            return before[1] < math.inf
+        rate = math.log(before[1] / gap) / (passes - before[0])
+        left = math.log(max(gap / max(self._target.tol, 1e-12), 1.0)) / rate
+        late = room <= 0 and left > self._target.max_passes - passes
+        return late or left * self._pass > MARGIN * self._cost
+
+
+def factors(problem: ERM) -> str:
+    """The method with factors that is for this problem of K outputs, or "".
+
+    Newton's method may go round between the pieces of the smoothed multiclass hinge.
+    """
+    interior = general.applies(problem)
+    if problem.dual_form and newton_k.applies(problem):
+        pieces = problem.loss.kind == SIMPLEX and interior
+        if not (pieces and general.cost(problem) < newton_k.cost(problem)):
+            return "newton"
+    return "interior" if interior else ""
+
+
+def most_passes(problem: ERM, name: str) -> float:
+    """Passes of a method for K outputs that may be slow, before interior points take over.
+
+    Newton's method is slow where phi'' jumps, sets of groups of a softmax at small alphas.
+    """
+    loss, sweep = problem.loss, newton_k.sweep_cost(problem)
+    if problem.K > 1 and name == "newton":
+        jumps = loss.kind == SIMPLEX or (loss.by_output and not bends_evenly(loss))
+        return ROUND * newton_k.cost(problem) / sweep if jumps else math.inf
+    sets = problem.K > 1 and name == "group_set" and loss.kind == SOFTMAX
+    return SETS * general.cost(problem) / sweep if sets else math.inf
+
+
+def bends_evenly(loss: Any) -> bool:
+    """Whether phi'' has no jumps: the squared and the logistic loss, in columns too."""
+    one = loss.loss if loss.by_output else loss
+    return bool(one.gamma > 0 and (one.eta == one.gamma or one.kinks.size == 0))
