@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ...certify.points import Certificate, Point, Report, Start
+from ...certify.points import Start
 from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     IN_PARTS,
     QUADRATIC_PENALTY,
     SMOOTH_LOSS,
-    Budget,
     Method,
     Needs,
     Run,
     Target,
-    Work,
     unmet,
 )
 from ..newton.newton import Newton
 from ..paper.afg import AFGMethod
+from ..plan.run import PlanRun
 from .sweeps import PartSweeps
 
 #: Sweeps that a step of Newton's method may cost: it takes about ten steps, sweeps are 10 to 100.
@@ -46,12 +45,12 @@ class InParts:
         """The method to take, and why."""
         few = "X comes in parts"
         if problem.K == 1 and _newton_pays(problem):
-            return Newton(), f"Newton's method: {few}, and its Gram matrices are small"
+            return Newton(), f"{few}, and its Gram matrices are small"
         sweeps = PartSweeps()
         if unmet(sweeps, problem) is None:
-            return sweeps, f"SDCA: {few}, some of which are in memory at a time"
+            return sweeps, f"{few}, some of which are in memory at a time"
         if unmet(AFGMethod, problem) is None:
-            return AFGMethod(), f"accelerated gradients: {few}, which are multiplied with only"
+            return AFGMethod(), f"{few}, which are multiplied with only"
         raise ValueError(
             f"loss {problem.loss.name!r} with penalty {problem.penalty} and {problem.K} outputs "
             "needs all of X in memory. Allow more (memory_limit, --memory), or take a smooth loss "
@@ -63,36 +62,8 @@ class InParts:
         method, why = self.first(problem)
         if method.name == "newton" and at.w is None and at.x is not None:
             at = Start(x=at.x, w=problem.omega(at.x), b=at.b)
-        return Noted(method.start(problem, at, target, rng), why)
-
-
-class Noted(Run):
-    """A run, and why it was chosen."""
-
-    def __init__(self, inner: Run, why: str) -> None:
-        self._inner, self._why = inner, why
-
-    def advance(self, budget: Budget) -> Work:
-        """As it does."""
-        return self._inner.advance(budget)
-
-    def point(self) -> Point | Certificate:
-        """As it has it."""
-        return self._inner.point()
-
-    def seen(self, certificate: Certificate) -> None:
-        """Tell it."""
-        self._inner.seen(certificate)
-
-    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
-        """What it has to add; exact zeros of an L1 penalty would need a copy of X by columns."""
-        return None
-
-    @property
-    def report(self) -> Report:
-        """What it says, after why it was chosen."""
-        said = self._inner.report
-        return replace(said, notes=[self._why, *said.notes])
+        run = method.start(problem, at, target, rng)
+        return PlanRun(problem, run, target, rng, method.name, why, alone=True, left_out=True)
 
 
 def _newton_pays(problem: ERM) -> bool:

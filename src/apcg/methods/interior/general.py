@@ -30,6 +30,7 @@ from ...data import views
 from ...problems.erm import ERM
 from ..base import IN_MEMORY, Budget, Need, Needs, Report, Run, Target, Work
 from .blocks import NormBlocks, known
+from .pieces import step_length
 from .rows_k import ClassRows, PieceRows
 from .systems_k import ByFeatures, ByRows
 
@@ -255,11 +256,11 @@ class InteriorKRun(Run):
         centre, second = 0.0, (0.0, None)
         if count:
             second = self._way(system, 0.0, second, True)
-            t = _length(self._fastest(), 1.0)
+            t = step_length(self._fastest(), 1.0)
             after = max(rows.after(t) + penalty.after(t), 0.0)
             centre = products / count * (after / products) ** 3
         self._way(system, centre, second, False)
-        t = rows.shortened(_length(self._fastest(), PART))
+        t = rows.shortened(step_length(self._fastest(), PART))
         if not (t > LEAST_STEP and np.isfinite(self._dW).all()):
             self.stuck = self._system is ByFeatures
             self._by_features()
@@ -294,8 +295,3 @@ class InteriorKRun(Run):
 
     def _fastest(self) -> float:
         return float(max(self._rows.fastest, self._penalty.fastest))
-
-
-def _length(fastest: float, part: float) -> float:
-    """At most 1, and `part` of the way to where the first of all becomes zero."""
-    return 1.0 if fastest <= part else part / fastest

@@ -46,7 +46,7 @@ from ...problems.objective import Objective
 from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Need, Needs, Target
 from ..linalg import factor
 from ..linalg.factor import Factor
-from .pieces import InteriorPoints, step_length
+from .pieces import InteriorPoints, Pieces, step_length
 
 PIECEWISE_LINEAR = Need(
     'loss "hinge" or "epsilon_insensitive"',
@@ -108,46 +108,27 @@ class Interior:
 
 
 class InnerRows:
-    """The pieces of some rows: a, and what belongs to it in the kernel's memory.
-
-    end   of the pinball loss, x begins at this end of its domain
-    """
+    """The pieces of some rows, and a with what belongs to it in the kernel's memory."""
 
     def __init__(self, loss: Loss, y: Vector, s: Vector) -> None:
-        self._s = s
-        self._g, h = _pieces(loss, y)
-        self.end = float(loss.domain[0]) if isinstance(loss, Pinball) else 0.0
-        #: whether a is below s, as it is for losses with a slope of at most 1
-        self._bounded = math.isfinite(loss.domain[1])
-        part = 0.5 if self._bounded else 2.0 / loss.gamma
-        self.a = np.broadcast_to(part * s, h.shape).copy()
-        room = self.a.copy()  # s - a, which has more digits than the difference
-        short = h - loss.gamma * part
-        xi, sigma = np.maximum(short, 0.0) + 1.0, np.maximum(-short, 0.0) + 1.0
-        if not self._bounded:
-            xi[:], sigma = 0.0, -short
+        self.pieces = own = Pieces.of(loss, y, s)
+        self.a, sigma, xi = own.start()
+        room = self.a.copy()  # u - a, which has more digits than the difference
+        state = (part.reshape(-1) for part in (self.a, room, sigma, xi))
+        slopes, spare = (own.g.reshape(-1), own.h.reshape(-1)), np.empty((6, own.h.size))
+        most = own.upper[0] if own.bounded else s
         self.at = kernel.Pieces(
-            self.a.reshape(-1),
-            room.reshape(-1),
-            sigma.reshape(-1),
-            xi.reshape(-1),
-            np.zeros(y.size),
-            self._g.reshape(-1),
-            h.reshape(-1),
-            s,
-            np.empty((6, h.size)),
-            self._bounded,
-            loss.gamma,
+            *state, np.zeros(y.size), *slopes, most, spare, own.bounded, loss.gamma
         )
 
     def x(self) -> Vector:
         """The dual variables of the rows."""
-        own = np.minimum(self.a, self._s) if self._bounded else self.a  # by a rounding
-        return np.asarray(own[0] + self.end * self._s if len(own) == 1 else own[0] - own[1])
+        own = np.minimum(self.a, self.pieces.upper)  # by a rounding
+        return np.asarray(own[0] + self.pieces.shift if len(own) == 1 else own[0] - own[1])
 
     def signed(self) -> Vector:
-        """What each row of X counts in A x, but for the end that x begins at."""
-        return np.ascontiguousarray((self._g * self.a).sum(axis=0))
+        """What each row of X counts in A x, but for the shift."""
+        return np.ascontiguousarray((self.pieces.g * self.a).sum(axis=0))
 
 
 class PieceSums(NamedTuple):
@@ -197,12 +178,12 @@ class InteriorRun(InteriorPoints):
         self._s = np.ascontiguousarray(np.broadcast_to(rows.weights, rows.n), dtype=np.float64)
         self._w = np.zeros(rows.size)
         self._rows_at = InnerRows(rows.loss, rows.y, self._s)
-        self._end, self._at = self._rows_at.end, self._rows_at.at
+        self._at, shift = self._rows_at.at, self._rows_at.pieces.shift
         self._line = 0.0, np.zeros(rows.size)
-        if self._end:
-            slope = rows.X.adjoint(self._end * self._s)
+        if shift.any():
+            slope = rows.X.adjoint(shift)
             self._fixed = self._fixed + slope
-            self._line = self._end * float(np.dot(self._s, rows.y)), -slope
+            self._line = float(np.dot(shift, rows.y)), -slope
         self._weight, self._pull = np.empty(rows.n), np.empty(rows.n)
         self._short = self._computed_short()
         self._weigh()
@@ -350,14 +331,3 @@ def _can_balance(problem: ERM, free: Index, x: Vector) -> bool:
     low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     spare = INSIDE * (high - low)
     return bool(low + spare <= -float(others.sum()) <= high - spare)
-
-
-def _pieces(loss: Loss, y: Vector) -> tuple[Table, Table]:
-    """g and h of the pieces max(0, h - g z) of the loss."""
-    one = np.ones(y.size)
-    if loss.margin:
-        return np.ascontiguousarray(y[None, :]), one[None]
-    if isinstance(loss, Pinball):
-        return one[None], np.ascontiguousarray(y[None, :])
-    epsilon = float(loss.theta[1])
-    return np.stack([one, -one]), np.stack([y - epsilon, -y - epsilon])

@@ -25,6 +25,17 @@ class Solver(Protocol):
         """H^-1 r"""
 
 
+class Diagonal:
+    """H with this diagonal, or about that."""
+
+    def __init__(self, diagonal: Vector) -> None:
+        self._diagonal = diagonal
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r"""
+        return r / self._diagonal
+
+
 class Factor:
     """H = S (U'U) S with S diagonal and U'U of unit diagonal, plus as little as makes it positive.
 

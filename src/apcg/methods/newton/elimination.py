@@ -25,7 +25,7 @@ from ..._kernels.newton import ids as kernel
 from ...problems.objective import Objective
 from ..base import Budget
 from ..linalg import factor
-from ..linalg.factor import Factor, Solver
+from ..linalg.factor import Diagonal, Factor, Solver
 from .hessian import Hessian
 from .id_rows import IdRows
 
@@ -129,17 +129,6 @@ class Eliminated:
             f /= self._S if not self._dense else 1.0
         kernel.restore(under, columns, self._D, self._G, r, f, x)
         return x
-
-
-class Diagonal:
-    """The diagonal of H."""
-
-    def __init__(self, diagonal: Vector) -> None:
-        self._inverse = 1 / diagonal
-
-    def solve(self, r: Vector) -> Vector:
-        """About H^-1 r"""
-        return self._inverse * r
 
 
 class Elimination(Hessian):

@@ -173,7 +173,8 @@ class Hessian:
             way = made.solve(r)
             self.cost += 0.5
             return way, self._rows.X.times(way)
-        return self._conjugate_gradients(made, r, bend, enough, budget)
+        limit = min(max(self._prices.steps, 1.0), MOST_STEPS)
+        return self._iterate(made, r, bend, enough, budget, FORCING, limit)
 
     def _refresh(self, bend: Vector, budget: Budget) -> tuple[bool, Factor]:
         """The factor that a step begins with; and whether it is one of H itself."""
@@ -197,13 +198,6 @@ class Hessian:
         change = float(np.abs(bend - self._factored).sum())
         return bool(change <= STALE * float(self._factored.sum()))
 
-    def _conjugate_gradients(
-        self, made: Factor, r: Vector, bend: Vector, enough: float, budget: Budget
-    ) -> tuple[Vector, Vector]:
-        """H way = r to `forcing`; more steps than a factor costs, and one is made next."""
-        limit = min(max(self._prices.steps, 1.0), MOST_STEPS)
-        return self._iterate(made, r, bend, enough, budget, FORCING, limit)
-
     def _iterate(
         self,
         made: Solver,
@@ -214,7 +208,10 @@ class Hessian:
         forcing: float,
         limit: float,
     ) -> tuple[Vector, Vector]:
-        """H way = r to this part of the residual; after `limit` steps what was made is no good."""
+        """H way = r by conjugate gradients, to this part of the residual.
+
+        After `limit` steps, as many as a factor costs, what was made is no good.
+        """
         rows, count = self._rows, 0
         way, (q, dz) = np.zeros(rows.size), self._vectors
         dz[:] = 0.0

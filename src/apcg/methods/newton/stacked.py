@@ -14,6 +14,7 @@ from scipy.linalg import solve_triangular
 from ..._base.validation import Matrix, Vector
 from ...problems.objective import Objective
 from ..base import Budget
+from ..linalg.factor import Diagonal, Solver
 from .hessian import Hessian
 
 _EPS = float(np.finfo(float).eps)
@@ -45,17 +46,6 @@ class StackedFactor:
         return np.asarray(solve_triangular(self._R, half, check_finite=False) / self._scale)
 
 
-class DiagonalFactor:
-    """The same where X has orthogonal columns and phi'' is the same for all rows: H is diagonal."""
-
-    def __init__(self, diagonal: Vector) -> None:
-        self._diagonal = diagonal
-
-    def solve(self, r: Vector) -> Vector:
-        """H^-1 r"""
-        return r / self._diagonal
-
-
 class Stacked(Hessian):
     """H without a sample, by one such factor a step.
 
@@ -84,8 +74,8 @@ class Stacked(Hessian):
         way = self.stacked(bend).solve(r)
         return way, self._rows.X.times(way)
 
-    def stacked(self, bend: Vector) -> StackedFactor | DiagonalFactor:
-        """H for this phi''."""
+    def stacked(self, bend: Vector) -> Solver:
+        """H for this phi'': of orthogonal columns, and one phi'' for all rows, it is diagonal."""
         rows = self._rows
         self.cost += 1.0
         if not (bend.size and bend.min() == bend.max() > 0):
@@ -93,4 +83,4 @@ class Stacked(Hessian):
         diagonal = rows.ridge.copy()
         diagonal[: rows.d] += bend[0] * self._squares
         diagonal[rows.d :] = rows.n * bend[0]
-        return DiagonalFactor(diagonal)
+        return Diagonal(diagonal)

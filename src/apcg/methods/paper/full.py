@@ -64,8 +64,13 @@ class FullRun(Run):
         return Point(w=at.w, z=at.z)
 
     def finish(self, certificate: Certificate, converged: bool) -> Point | None:
-        """Exact zeros: by one pass of coordinate descent, or by the prox of all of w."""
+        """Exact zeros: by one pass of coordinate descent, or by the prox of all of w.
+
+        Of an X that comes in parts that would need a copy by columns.
+        """
         p = self.problem
+        if not p.samples.in_memory:
+            return None
         if not p.dual_form and p.separable and p.K == 1 and p.loss.compiled:
             return with_zeros(self.problem, certificate, self._rng)
         put = getattr(self.iterate, "with_zeros", None)

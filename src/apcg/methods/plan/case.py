@@ -13,7 +13,7 @@ from ...certify.points import Start
 from ...losses.base import SOFTMAX
 from ...problems import costs
 from ...problems.erm import ERM
-from ..base import DUAL_BLOCKS, unmet
+from ..base import DUAL_BLOCKS, L2_PENALTY, unmet
 from ..dual.method import DualSweeps
 from ..dual.tuning import MANY, TuningK
 from ..interior import general as interior_k
@@ -146,7 +146,12 @@ class Case:
         With many samples and phi'' without jumps Newton's method is tried first: X'X scaled to a
         unit diagonal may do, and where it does not, it gets stuck soon.
         """
-        return self.fits(Orthogonal) and self._rounding_hides_lambda
+        p = self.problem
+        if not (p.loss.compiled and L2_PENALTY.holds(p)):
+            return False
+        counts = p.n_samples < p.d or not bends_evenly(p.loss)
+        hides = counts and predicted.hidden(p) >= self.tuning.hidden
+        return hides and self.fits(Orthogonal)
 
     @property
     def raw_columns(self) -> bool:
@@ -154,12 +159,6 @@ class Case:
         p = self.problem
         hides = p.n_samples < p.d and predicted.hidden(p) >= ROUNDED
         return p.loss.by_output and hides and self.fits(OneByOne(Orthogonal()))
-
-    @property
-    def _rounding_hides_lambda(self) -> bool:
-        p = self.problem
-        hides = predicted.hidden(p) >= self.tuning.hidden
-        return hides and (p.n_samples < p.d or not bends_evenly(p.loss))
 
     @property
     def of_norms(self) -> bool:
