@@ -114,12 +114,12 @@ class InnerRows:
         self.pieces = own = Pieces.of(loss, y, s)
         self.a, sigma, xi = own.start()
         room = self.a.copy()  # u - a, which has more digits than the difference
-        state = (part.reshape(-1) for part in (self.a, room, sigma, xi))
-        slopes, spare = (own.g.reshape(-1), own.h.reshape(-1)), np.empty((6, own.h.size))
         most = own.upper[0] if own.bounded else s
         self.at = kernel.Pieces(
-            *state, np.zeros(y.size), *slopes, most, spare, own.bounded, loss.gamma
-        )
+            self.a.reshape(-1), room.reshape(-1), sigma.reshape(-1), xi.reshape(-1),
+            np.zeros(y.size), own.g.reshape(-1), own.h.reshape(-1), most,
+            np.empty((6, own.h.size)), own.bounded, loss.gamma,
+        )  # fmt: skip
 
     def x(self) -> Vector:
         """The dual variables of the rows."""
