@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.validation import Index, Matrix, Vector
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
-from .cones import Cones
+from .cones import Cones, Pairs
 from .systems_k import Bend
 
 
@@ -172,41 +172,36 @@ def _padded(g: Any) -> Index:
 _SIGN = np.array([[1.0], [-1.0]])
 
 
-class Bounds:
+class Bounds(Pairs):
     """Weights with bounds: rho >= 0 for each bound, rho times the distance from it = mu.
 
-    `a` is the slope of the penalty away from zero: bounds leave one side only.
+    `slope` is that of the penalty away from zero: bounds leave one side only.
     """
 
-    def __init__(self, a: Vector, lower: Vector, upper: Vector, first: float, near: Vector) -> None:
-        self._on = np.isfinite([lower, upper])
+    def __init__(
+        self, slope: Vector, lower: Vector, upper: Vector, first: float, near: Vector
+    ) -> None:
+        on = np.isfinite([lower, upper])
         inside = np.minimum(near, 0.25 * (upper - lower))
-        self.start = np.where(self._on[0], lower + inside, upper - inside)
-        gap = np.stack([self.start - lower, upper - self.start])
-        self._gap = np.where(self._on, gap, 1.0)
-        self._rho = np.where(self._on, first / self._gap, 0.0)
-        self._a = np.where(lower >= 0, a, -a)
-        self.count = int(self._on.sum())
+        self.start = np.where(on[0], lower + inside, upper - inside)
+        gap = np.where(on, np.stack([self.start - lower, upper - self.start]), 1.0)
+        super().__init__(gap, first / gap, on)
+        self._slope = np.where(lower >= 0, slope, -slope)
 
     @property
     def omega(self) -> Matrix:
         """Minus the slope."""
-        return np.asarray(((_SIGN * self._rho).sum(axis=0) - self._a)[:, None])
+        return np.asarray(((_SIGN * self.b).sum(axis=0) - self._slope)[:, None])
 
     @property
     def moving(self) -> Matrix:
         """1 where w is not at a bound, as far as is seen."""
-        at = self._rho * self._gap.max() > self._gap * max(float(self._rho.max()), 1e-300)
+        at = self.b * self.a.max() > self.a * max(float(self.b.max()), 1e-300)
         return np.asarray(1.0 - at.any(axis=0)[:, None])
-
-    @property
-    def products(self) -> float:
-        """The sum of what has to become zero."""
-        return float(np.vdot(self._gap, self._rho))
 
     def weigh(self) -> None:
         """How stiff the bounds are at the present point."""
-        self._c = (self._rho / self._gap).sum(axis=0)
+        self._c = self.over(self.b).sum(axis=0)
 
     @property
     def bend(self) -> tuple[Vector, Matrix]:
@@ -214,31 +209,15 @@ class Bounds:
         return self._c, np.zeros((self._c.size, 1))
 
     def aim(self, centre: float, second: Any = 0.0) -> Matrix:
-        """What a step aims at: products of `centre`, less the second order of the predictor."""
-        self._aim = np.where(self._on, centre - self._gap * self._rho - second, 0.0)
-        return np.asarray(((_SIGN * self._aim / self._gap).sum(axis=0) / self._c)[:, None])
+        """The same, as a change of w."""
+        aim = super().aim(centre, second)
+        return np.asarray(((_SIGN * aim).sum(axis=0) / self._c)[:, None])
 
     def direct(self, du: Matrix) -> None:
         """Take this change of w as the next."""
-        self._dgap = np.where(self._on, _SIGN * du[:, 0], 0.0)
-        self._drho = (self._aim - self._rho * self._dgap) / self._gap
+        super().direct(np.where(self._on, _SIGN * du[:, 0], 0.0))
 
     def second(self, du: Matrix) -> Matrix:
         """The products of the changes that a predictor makes."""
         self.direct(du)
-        return np.asarray(self._dgap * self._drho)
-
-    @property
-    def fastest(self) -> float:
-        """The inverse of the longest step."""
-        on = self._on
-        ways = (-self._dgap[on] / self._gap[on], -self._drho[on] / self._rho[on])
-        return max(float(way.max()) for way in ways)
-
-    def after(self, t: float) -> float:
-        """`products` after a step t."""
-        return float(np.vdot(self._gap + t * self._dgap, self._rho + t * self._drho))
-
-    def move(self, t: float) -> None:
-        """Step."""
-        self._gap, self._rho = self._gap + t * self._dgap, self._rho + t * self._drho
+        return self.second_order

@@ -1,4 +1,7 @@
-"""Norms of blocks of W for interior points: second order cones, with the scaling of Nesterov-Todd.
+"""What has to stay positive in interior points: numbers with multipliers, and norms of blocks of W.
+
+`Pairs` are numbers a > 0 and b > 0 with a b = mu, half lines. `Cones` are second order cones, with
+the scaling of Nesterov-Todd.
 
 A block u of W has the penalty a|u|. With t >= |u| and the multipliers (tau, omega), tau = a:
 
@@ -20,6 +23,58 @@ from ..._base.validation import Matrix, Vector
 Blocks = Any
 #: A multiplier that is this part of its bound below it is inside.
 _INSIDE = 1e-4
+
+
+class Pairs:
+    """Numbers a > 0 and their multipliers b > 0, with products a b that are to become mu.
+
+    on   where a has a bound at 0; elsewhere it is free, and b is 0
+    """
+
+    def __init__(self, a: Matrix, b: Matrix, on: Any) -> None:
+        self._on = np.broadcast_to(on, a.shape)
+        self.a, self.b = a, np.where(self._on, b, 0.0)
+        self.count = int(self._on.sum())
+
+    @property
+    def products(self) -> float:
+        """The sum of what has to become zero."""
+        return float(np.vdot(self.a, self.b))
+
+    def over(self, x: Matrix) -> Matrix:
+        """x/a, 0 where a is free."""
+        return np.divide(x, self.a, out=np.zeros(self.a.shape), where=self._on)
+
+    def aim(self, centre: float, second: Any = 0.0) -> Matrix:
+        """What a step aims at: products of `centre`, less the second order of the predictor."""
+        self._aim = centre - self.a * self.b - second
+        return self.over(self._aim)
+
+    def direct(self, da: Matrix) -> None:
+        """Take this change of a as the next."""
+        self._da, self._db = da, self.over(self._aim - self.b * da)
+
+    @property
+    def second_order(self) -> Matrix:
+        """The products of the changes that a predictor makes."""
+        return np.asarray(self._da * self._db)
+
+    @property
+    def fastest(self) -> float:
+        """The inverse of the longest step."""
+        if not self.count:
+            return 0.0
+        on = self._on
+        ways = (-self._da[on] / self.a[on], -self._db[on] / self.b[on])
+        return max(float(way.max()) for way in ways)
+
+    def after(self, t: float) -> float:
+        """`products` after a step t."""
+        return float(np.vdot(self.a + t * self._da, self.b + t * self._db))
+
+    def move(self, t: float) -> None:
+        """Step."""
+        self.a, self.b = self.a + t * self._da, self.b + t * self._db
 
 
 class Cones:

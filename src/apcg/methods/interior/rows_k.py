@@ -20,6 +20,7 @@ import numpy as np
 from ..._base.validation import Matrix, Vector
 from ...losses.base import SOFTMAX
 from ...problems.erm import ERM
+from .cones import Pairs
 
 #: No probability is smaller, so that 1/theta is finite.
 LEAST = 1e-30
@@ -59,48 +60,39 @@ class ClassRows:
         self._e = np.zeros((y.size, K))
         self._e[np.arange(y.size), y] = 1.0
         self._entropy, self._gamma = problem.loss.kind == SOFTMAX, problem.loss.gamma
-        self._p = np.repeat(self.s / K, K, axis=1)
         cost = 1 - self._e - self._gamma * (1 / K - self._e)
-        self._xi = np.zeros((y.size, 1))
-        self._sigma = np.zeros_like(self._p)
-        if not self._entropy:
-            self._xi = cost.max(axis=1, keepdims=True) + 1.0
-            self._sigma = self._xi - cost
+        self._xi = cost.max(axis=1, keepdims=True) + 1.0
+        p = np.repeat(self.s / K, K, axis=1)
+        #: p and sigma
+        self._pairs = Pairs(p, self._xi - cost, not self._entropy)
+        self.count = self._pairs.count
 
     @property
     def slope(self) -> Matrix:
         """q"""
-        return np.asarray(self._p - self.s * self._e)
+        return np.asarray(self._pairs.a - self.s * self._e)
 
     @property
     def products(self) -> float:
         """The sum of what has to become zero."""
-        return float(np.vdot(self._p, self._sigma))
-
-    @property
-    def count(self) -> int:
-        """Of how many numbers that is the sum."""
-        return 0 if self._entropy else self._p.size
+        return self._pairs.products
 
     def weigh(self, z: Matrix) -> None:
         """What a step at these predictions begins with."""
-        p = self._p
         if self._entropy:
-            p = self._p = self.s * np.maximum(_softmax(z), LEAST)
+            p = self._pairs.a = self.s * np.maximum(_softmax(z), LEAST)
             self.theta, self._short, self._z = 1 / p, np.zeros_like(p), z
         else:
-            self.theta = self._gamma / self.s + self._sigma / p
+            p, sigma = self._pairs.a, self._pairs.b
+            self.theta = self._gamma / self.s + sigma / p
             bent = self._gamma * (p / self.s - self._e)
-            self._short = z + 1 - self._e - bent - self._xi + self._sigma
+            self._short = z + 1 - self._e - bent - self._xi + sigma
         self._weight = 1 / self.theta
         self._share = self._weight / self._weight.sum(axis=1, keepdims=True)
 
     def pull(self, centre: float, second: Any = 0.0) -> Matrix:
         """What a step aims at: products of `centre`, less the second order of the predictor."""
-        if self._entropy:
-            return self._short
-        self._aim = centre - self._p * self._sigma - second
-        return np.asarray(self._short + self._aim / self._p)
+        return np.asarray(self._short + self._pairs.aim(centre, second))
 
     def bent(self, by: Matrix) -> Matrix:
         """D times this."""
@@ -115,27 +107,20 @@ class ClassRows:
         exact = np.delete(self._share, k, axis=1).sum(axis=1)
         return np.asarray(self._weight[:, k] * np.where(others < 0.5, exact, others))
 
-    def second(self, dz: Matrix, pull: Matrix, dq: Matrix) -> Matrix | float:
+    def second(self, dz: Matrix, pull: Matrix, dq: Matrix) -> Matrix:
         """The products of the changes that a predictor makes."""
         self.direct(dz, pull, dq)
-        return 0.0 if self._entropy else self._dp * self._dsigma
+        return self._pairs.second_order
 
     def direct(self, dz: Matrix, pull: Matrix, dq: Matrix) -> None:
         """Take this step as the next."""
-        self._dp, self._dz = dq, dz
-        mean = self._share * (dz + pull)
-        self._dxi = mean.sum(axis=1, keepdims=True)
-        self._dsigma = np.zeros_like(dq)
-        if not self._entropy:
-            self._dsigma = (self._aim - self._sigma * dq) / self._p
+        self._dz, self._dxi = dz, (self._share * (dz + pull)).sum(axis=1, keepdims=True)
+        self._pairs.direct(dq)
 
     @property
     def fastest(self) -> float:
         """The inverse of the longest step."""
-        if self._entropy:
-            return 0.0
-        fastest = float((-self._dp / self._p).max())
-        return max(fastest, float((-self._dsigma / self._sigma).max()))
+        return self._pairs.fastest
 
     def shortened(self, t: float) -> float:
         """A step of at most t along which the present curvature is a good model."""
@@ -153,15 +138,16 @@ class ClassRows:
 
     def after(self, t: float) -> float:
         """`products` after a step t."""
-        return float(np.vdot(self._p + t * self._dp, self._sigma + t * self._dsigma))
+        return self._pairs.after(t)
 
     def move(self, t: float) -> None:
-        """Step."""
+        """Step; p of the softmax follows from z."""
         if self._entropy:
             return
-        self._p = self._p + t * self._dp
-        self._p *= self.s / self._p.sum(axis=1, keepdims=True)
-        self._sigma, self._xi = self._sigma + t * self._dsigma, self._xi + t * self._dxi
+        self._pairs.move(t)
+        p = self._pairs.a
+        p *= self.s / p.sum(axis=1, keepdims=True)
+        self._xi = self._xi + t * self._dxi
 
 
 class PieceRows:
@@ -188,79 +174,57 @@ class PieceRows:
             lengths, low = np.array([high, -low]), 0.0
             some = lengths > 0
             self._g, self._h, lengths = self._g[some], self._h[some], lengths[some]
-        self._low, self._high = math.isfinite(low), math.isfinite(high)
-        self._end = low * self.s if self._low else 0.0 * self.s
-        shape, unit = self._g.shape, np.broadcast_to(self.s, self._g.shape)
-        self._a, self._r = np.zeros(shape), np.full(shape, np.inf)
-        if self._low and self._high:
-            self._a = 0.5 * lengths[:, None, None] * unit
-            self._r = self._a.copy()
-        elif self._low:
-            self._a = unit.copy()
-        elif self._high:
-            self._a, self._r = (high - 1.0) * unit, unit.copy()
-        short = self._h - self._gamma * self._x / self.s
-        self._sigma = (np.maximum(-short, 0.0) + 1.0) if self._slacks[0] else np.zeros(shape)
-        self._xi = (np.maximum(short, 0.0) + 1.0) if self._slacks[1] else np.zeros(shape)
-
-    @property
-    def _slacks(self) -> tuple[bool, bool]:
-        return self._low and not self._entropy, self._high and not self._entropy
+        is_low, is_high = math.isfinite(low), math.isfinite(high)
+        self._end = low * self.s if is_low else 0.0 * self.s
+        unit = np.broadcast_to(self.s, self._g.shape)
+        a, r = np.zeros(unit.shape), np.ones(unit.shape)
+        if is_low and is_high:
+            a = 0.5 * lengths[:, None, None] * unit
+            r = a.copy()
+        elif is_low:
+            a = unit.copy()
+        elif is_high:
+            a, r = (high - 1.0) * unit, unit.copy()
+        short = self._h - self._gamma * (a + self._end) / self.s
+        #: a and sigma, r and xi
+        self._low = Pairs(a, np.maximum(-short, 0.0) + 1.0, is_low and not self._entropy)
+        self._high = Pairs(r, np.maximum(short, 0.0) + 1.0, is_high and not self._entropy)
+        self.count = self._low.count + self._high.count
 
     @property
     def _x(self) -> Any:
-        return self._a + self._end
+        return self._low.a + self._end
 
     @property
     def slope(self) -> Matrix:
         """q"""
         return np.asarray(-(self._g * self._x).sum(axis=0))
 
-    def _pairs(self) -> Any:
-        if self._slacks[0]:
-            yield self._a, self._sigma
-        if self._slacks[1]:
-            yield self._r, self._xi
-
     @property
     def products(self) -> float:
         """The sum of what has to become zero."""
-        return math.fsum(float(np.vdot(a, b)) for a, b in self._pairs())
-
-    @property
-    def count(self) -> int:
-        """Of how many numbers that is the sum."""
-        return sum(self._slacks) * self._a.size
+        return self._low.products + self._high.products
 
     def weigh(self, z: Matrix) -> None:
         """What a step at these predictions begins with."""
-        each = self._gamma / self.s + np.zeros_like(self._a)
-        self._short = self._h - self._g * z - self._gamma * self._x / self.s
+        low, high = self._low, self._high
         if self._entropy:
             half = np.tanh(0.5 * (self._g * z - self._h))
-            self._a = 0.5 * self.s * np.maximum(1 - half, LEAST)
-            self._r = 0.5 * self.s * np.maximum(1 + half, LEAST)
-            each = 1 / self._a + 1 / self._r
-            self._short, self._z = np.zeros_like(self._a), z
-        if self._slacks[0]:
-            each = each + self._sigma / self._a
-        if self._slacks[1]:
-            each = each + self._xi / self._r
-        self._short = self._short - self._xi + self._sigma
-        self._each = each
-        self._weight = (1 / each).sum(axis=0)
+            low.a = 0.5 * self.s * np.maximum(1 - half, LEAST)
+            high.a = 0.5 * self.s * np.maximum(1 + half, LEAST)
+            self._each = 1 / low.a + 1 / high.a
+            self._short, self._z = np.zeros_like(low.a), z
+        else:
+            self._each = self._gamma / self.s + low.over(low.b) + high.over(high.b)
+            bent = self._gamma * self._x / self.s
+            self._short = self._h - self._g * z - bent - high.b + low.b
+        self._weight = (1 / self._each).sum(axis=0)
         self.theta = 1 / self._weight
 
     def pull(self, centre: float, second: Any = 0.0) -> Matrix:
         """What a step aims at: products of `centre`, less the second order of the predictor."""
-        lower, upper = second if isinstance(second, tuple) else (0.0, 0.0)
-        self._own = self._short
-        if self._slacks[0]:
-            self._aim_low = centre - self._a * self._sigma - lower
-            self._own = self._own + self._aim_low / self._a
-        if self._slacks[1]:
-            self._aim_high = centre - self._r * self._xi - upper
-            self._own = self._own - self._aim_high / self._r
+        low, high = second if isinstance(second, tuple) else (0.0, 0.0)
+        self._own = self._short + self._low.aim(centre, low) - self._high.aim(centre, high)
         return np.asarray(-(self._g * self._own / self._each).sum(axis=0) * self.theta)
 
     def bent(self, by: Matrix) -> Matrix:
@@ -274,35 +238,21 @@ class PieceRows:
     def second(self, dz: Matrix, pull: Matrix, dq: Matrix) -> Any:
         """The products of the changes that a predictor makes."""
         self.direct(dz, pull, dq)
-        return self._da * self._dsigma, -self._da * self._dxi
+        return self._low.second_order, self._high.second_order
 
     def direct(self, dz: Matrix, pull: Matrix, dq: Matrix) -> None:
         """Take this step as the next."""
-        self._da, self._dz = (self._own - self._g * dz) / self._each, dz
+        da, self._dz = (self._own - self._g * dz) / self._each, dz
         # exactly dq, of which dz has lost digits where theta is small
-        rest = dq + (self._g * self._da).sum(axis=0)
-        self._da = self._da - self._g * (rest / self._weight) / self._each
-        self._dsigma = self._dxi = np.zeros_like(self._da)
-        if self._slacks[0]:
-            self._dsigma = (self._aim_low - self._sigma * self._da) / self._a
-        if self._slacks[1]:
-            self._dxi = (self._aim_high + self._xi * self._da) / self._r
+        rest = dq + (self._g * da).sum(axis=0)
+        da = da - self._g * (rest / self._weight) / self._each
+        self._low.direct(da)
+        self._high.direct(-da)
 
     @property
     def fastest(self) -> float:
         """The inverse of the longest step."""
-        if self._entropy:
-            return 0.0
-        found = [0.0]
-        if self._low:
-            found.append(float((-self._da / self._a).max()))
-        if self._high:
-            found.append(float((self._da / self._r).max()))
-        if self._slacks[0]:
-            found.append(float((-self._dsigma / self._sigma).max()))
-        if self._slacks[1]:
-            found.append(float((-self._dxi / self._xi).max()))
-        return max(found)
+        return max(self._low.fastest, self._high.fastest, 0.0)
 
     def shortened(self, t: float) -> float:
         """A step of at most t along which the present curvature is a good model."""
@@ -317,16 +267,10 @@ class PieceRows:
 
     def after(self, t: float) -> float:
         """`products` after a step t."""
-        total = 0.0
-        if self._slacks[0]:
-            total += float(np.vdot(self._a + t * self._da, self._sigma + t * self._dsigma))
-        if self._slacks[1]:
-            total += float(np.vdot(self._r - t * self._da, self._xi + t * self._dxi))
-        return total
+        return self._low.after(t) + self._high.after(t)
 
     def move(self, t: float) -> None:
-        """Step."""
-        if self._entropy:
-            return
-        self._a, self._r = self._a + t * self._da, self._r - t * self._da
-        self._sigma, self._xi = self._sigma + t * self._dsigma, self._xi + t * self._dxi
+        """Step; x of the logistic loss follows from z."""
+        if not self._entropy:
+            self._low.move(t)
+            self._high.move(t)
