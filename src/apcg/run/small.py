@@ -7,6 +7,7 @@ watch or to go on from, if the problem is dense and has few features:
   losses by interior points, by the usual steps without a plan
 - the squared loss with L2, one matrix, with L1 or elastic net, coordinate descent on it; the rows
   may be many, for X is read twice or three times only
+- few rows with many features, squared or logistic loss, L2: Newton's method in their span
 
 Where a kernel says that it cannot, `solve` takes its usual way.
 """
@@ -25,14 +26,15 @@ from ..certify import scales
 from ..certify.certificate import certify, certify_at_slopes, certify_given, stated
 from ..certify.points import Certificate, Point, Report, Start
 from ..certify.result import Solution, Status, answer
-from ..data import views
+from ..data import Dense, views
 from ..losses.base import SOFTMAX
 from ..losses.per_output import Columns
 from ..methods.base import Budget, Target
-from ..methods.interior.interior import InteriorRun
+from ..methods.interior.interior import IN_PIECES, InteriorRun
 from ..methods.linalg.factor import Factor
 from ..methods.newton import softmax
-from ..methods.plan.case import Case
+from ..methods.plan.case import Case, bends_evenly
+from ..methods.reductions.row_space import Basis
 from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
@@ -46,6 +48,9 @@ FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
 BLAS = 2**16
 #: Features at most of ridge regression with a y of columns, which BLAS does.
 OF_COLUMNS = 500
+#: Rows of a wide X at most. Of the plan's time (squared; logistic; 2 and 10 features a row) 30 rows
+#: take 0.4; 0.1 to 0.3, 100 0.5 to 0.7; 0.1 to 0.6, 200 0.7 to 0.9; 0.1 to 1.0, 400 1.0.
+SPANNED = 400, 100
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `newton.WEAK`).
 WEAK = 1e-7
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
@@ -59,6 +64,8 @@ def is_small(problem: ERM) -> bool:
     """Whether the problem is of a size and kind that is solved here."""
     p, loss = problem, problem.loss
     n, d = p.samples.shape
+    if n < d:
+        return _is_wide(p)
     most = OF_COLUMNS if p.K > 1 and loss.name == "squared" else FEATURES
     if d > most or n < ROWS * d or p.samples.sparse:
         return False
@@ -81,6 +88,17 @@ def is_small(problem: ERM) -> bool:
     return bool(loss.name == "squared" and p.g.a.any() and p.box is None)
 
 
+def _is_wide(problem: ERM) -> bool:
+    """Whether the span of the rows is what the plan takes, and the problem there is solved here."""
+    if problem.K > 1 or not problem.loss.compiled:
+        return False
+    even = bends_evenly(problem.loss)
+    if problem.n_samples > SPANNED[not even] or not (even or IN_PIECES.holds(problem)):
+        return False
+    case = Case(problem, Start())
+    return case.wide and not (case.raw or case.unpenalised)
+
+
 def solve_small(problem: ERM, options: Options) -> Solution | None:
     """The answer; None if the usual way has to be taken: also if somebody watches."""
     begun, o = time.perf_counter(), options
@@ -91,6 +109,8 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
     way = _lasso if not quadratic else _newton if problem.loss.gamma > 0 else _interior
     if problem.K > 1:
         way = _softmax if problem.loss.kind == SOFTMAX else _ridge_of_columns
+    elif len(X) < problem.d:
+        way = _span
     with np.errstate(all="ignore"):
         made = way(problem, X, options.tol)
     if made is None:
@@ -104,7 +124,7 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
         return None
     code = "converged" if reached else "precision"
     status = Status.of(code, passes, found.relative, o.tol)
-    said = Report("primal", at_work=note.split(":")[0], notes=[note])
+    said = Report("dual" if way is _span else "primal", at_work=note.split(":")[0], notes=[note])
     return answer(found, status, said, "auto", passes, time.perf_counter() - begun)
 
 
@@ -205,6 +225,21 @@ def _interior(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, st
     passes = run.advance(Budget(0)).passes
     found = certify(problem, run.point())
     return found, passes, f"interior: {problem.n_samples:,} samples for {problem.d:,} features"
+
+
+def _span(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+    """One of these ways on the inner products of the rows, and a look at what that is on X."""
+    p, basis = problem, Basis(problem.samples)
+    n, rank = basis.L.shape
+    inner = p.altered(samples=Dense(basis.L), d=rank) if rank and tol >= TIGHT else None
+    way = _newton if bends_evenly(p.loss) else _interior
+    made = None if inner is None else way(inner, basis.L, 0.5 * tol)
+    if made is None:
+        return None
+    found, passes, _ = made
+    passes = math.ceil(n / 4 + passes * rank / p.d)
+    at = Point(basis.w(found.w), found.x, found.b)
+    return certify(p, at), passes, f"span: only {n:,} samples for {p.d:,} features"
 
 
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:

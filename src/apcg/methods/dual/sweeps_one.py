@@ -14,7 +14,7 @@ from ...certify.points import Point, Start
 from .setup_one import SetupOne
 from .visits import CLASSES, arranged
 
-#: Rows of which the order is mixed, in one piece of a kernel call.
+#: Rows in one piece of a kernel call, where all are in random order.
 PIECE = 1024
 
 
@@ -54,24 +54,16 @@ class PlainOne:
         return MomentumOne(self, without)
 
     def schedule(self, keep: Index, rng: np.random.Generator) -> tuple[Index, tuple[Index, ...]]:
-        """The rows in the order of the sweep's list, and its blocks: begin, end."""
+        """The rows in the order of the sweep's list, and its blocks: begin, end.
+
+        Where n >> d neighbours are often alike, and steps on rows that are alike bring little.
+        """
+        if self.setup.tall:
+            begin = np.arange(0, keep.size, PIECE)
+            return rng.permutation(keep), (begin, np.minimum(begin + PIECE, keep.size))
         length = self.setup.block(keep.size, self.split)
-        if self.setup.tall and length > 1:
-            if keep.size > PIECE:
-                return self._mixed(keep, length, rng)
-            return rng.permutation(keep), (np.array([0]), np.array([keep.size]))
         begin = length * rng.permutation(-(-keep.size // length))
         return keep.copy(), (begin, np.minimum(begin + length, keep.size))
-
-    def _mixed(
-        self, keep: Index, length: int, rng: np.random.Generator
-    ) -> tuple[Index, tuple[Index, ...]]:
-        """The same with the rows of each block in random order, one order for all blocks."""
-        count = keep.size // length
-        whole = keep[: count * length].reshape(count, length)[rng.permutation(count)]
-        listed = np.concatenate([whole[:, rng.permutation(length)].ravel(), keep[whole.size :]])
-        begin = np.arange(0, keep.size, PIECE)
-        return listed, (begin, np.minimum(begin + PIECE, keep.size))
 
     def call(self, listed: Index, blocks: tuple[Index, ...]) -> None:
         """Steps on the rows of these blocks."""

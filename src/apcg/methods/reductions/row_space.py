@@ -108,7 +108,7 @@ class SpanRun(Run):
         inside = replace(target, max_passes=most)
         self._run: Run = method.solver.start(self._small, start, inside, rng)
         self._stuck = self._small.d == 0
-        self._passed = self._failed = False
+        self._passed = False
 
     @property
     def report(self) -> Report:
@@ -135,25 +135,22 @@ class SpanRun(Run):
         return Work(passes)
 
     def point(self) -> Point:
-        """The point of the small problem, on X.
+        """The point of the small problem, on X: w is made from v, x is that of its predictions.
 
-        Of a w alone, x of its predictions is enough, and w = A x/(lambda n) the cheapest. If that
-        failed, or for ridge regression, w is made from v: where x is a small difference of large
-        numbers it has more digits.
+        (w = A x/(lambda n), which is cheaper, has fewer digits: where x is a small difference of
+        large numbers, and where the gap of that w is far larger than that of v.)
         """
         found, small = self._run.point(), self._small
         if found.w is None:
             return Point(x=found.x, b=found.b)
-        constant = small.loss.eta == small.loss.gamma  # ridge: w is to have all its digits
-        if found.x is None and not (self._failed or constant):
-            z = small.samples.times(found.w) + found.b
-            return Point(x=small.loss.duals(z, small.y, small.weights), b=found.b)
-        return Point(w=self._basis.w(found.w), x=found.x, b=found.b)
+        x = found.x
+        if x is None:
+            x = small.loss.duals(small.samples.times(found.w) + found.b, small.y, small.weights)
+        return Point(w=self._basis.w(found.w), x=x, b=found.b)
 
     def seen(self, certificate: Certificate) -> None:
         """If the look should have passed, K lacks digits: aim lower, a few times."""
         if self._passed:
-            self._failed = True
             self._patience -= 1
             self._stuck = self._patience < 0
             self._aim *= 0.1
