@@ -33,7 +33,8 @@ from ..methods.base import Budget, Target
 from ..methods.interior.interior import IN_PIECES, InteriorRun
 from ..methods.linalg.factor import Factor
 from ..methods.newton import softmax
-from ..methods.plan.case import Case, bends_evenly
+from ..methods.plan.case import Case
+from ..methods.plan.watch import bends_evenly
 from ..methods.reductions.row_space import Basis
 from ..penalties.interval import Interval
 from ..problems.erm import ERM
