@@ -31,6 +31,9 @@ OURS = re.compile(r"^::: (apcg\.linear_model)\.(\w+)$", re.MULTILINE)
 EXAMPLES = "<!-- the gallery -->"
 #: A paragraph of a docstring that lists names, each on a line with two spaces or more after it.
 LIST = re.compile(r'<p>([\w"]+ {2,}\S.*?)</p>', re.DOTALL)
+#: The dash before what is said of a parameter, where nothing is said.
+DANGLING = re.compile(r"–\s*(<div class=\"doc-md-description\">\s*</div>)")
+TABLE, PATH = re.compile(r"<table>.*?</table>", re.DOTALL), re.compile(r">[^<]*/[^<]*<")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -61,9 +64,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Make lists of those in docstrings; what has three columns keeps its lines."""
+    """Make lists of those in docstrings; long names in tables may break after a slash."""
     del page, config, files
-    return LIST.sub(lambda found: listed(found[1]), html)
+    html = DANGLING.sub(r"\1", LIST.sub(lambda found: listed(found[1]), html))
+    return TABLE.sub(lambda table: PATH.sub(breakable, table[0]), html)
+
+
+def breakable(text: re.Match[str]) -> str:
+    """Paths between two tags, with a place for a new line after each slash."""
+    return re.sub(r"(\w/)(?=\w)", r"\1<wbr>", text[0])
 
 
 def listed(text: str) -> str:

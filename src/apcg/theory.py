@@ -298,17 +298,17 @@ def promised_passes(
 ) -> float:
     """Passes over the data after which the expected error is at most epsilon, by theory.
 
-    method   measure    what is promised
-    "apcg"   "dual"     D* - D(x): Theorem 2, (n + sqrt(n R^2/(lambda gamma))) log(C/epsilon) steps
-    "apcg"   "gap"      P(omega(x)) - D(x): Corollary 1, for strongly convex losses
-    "apcg"   "refined"  the gap after a last full step T: Corollary 2
-    "sdca"   "dual"     (n + R^2/(lambda gamma)) log(C/epsilon) steps
-    "sdca"   "gap"      the same with (n + R^2/(lambda gamma)) C/epsilon under the logarithm
-    "afg"    any        sqrt(|A|^2/(lambda gamma n)) log(C/epsilon) passes; the paper gives the
-                        order only, and the constant here is 1
-    "sag", "svrg", "accelerated_sdca"   any: `sag_steps`, `svrg_steps`, `accelerated_sdca_steps`
+    method  measure    what is promised, with kappa = R^2/(lambda gamma)
+    "apcg"  "dual"     D* - D(x): Theorem 2, (n + sqrt(n kappa)) log(C/epsilon) steps
+    "apcg"  "gap"      P(omega(x)) - D(x): Corollary 1, for strongly convex losses
+    "apcg"  "refined"  the gap after a last full step T: Corollary 2
+    "sdca"  "dual"     (n + kappa) log(C/epsilon) steps
+    "sdca"  "gap"      the same with (n + kappa) C/epsilon under the logarithm
+    "afg"   any        sqrt(|A|^2/(lambda gamma n)) log(C/epsilon) passes
 
-    C is that of Theorem 2, by default the bound `erm_constant`. Infinite where nothing is promised.
+    Of "afg" the paper gives the order only, and the constant here is 1. "sag", "svrg" and
+    "accelerated_sdca" are as in `sag_steps`, `svrg_steps`, `accelerated_sdca_steps`. C is that of
+    Theorem 2, by default the bound `erm_constant`. Infinite where nothing is promised.
 
     Examples
     --------

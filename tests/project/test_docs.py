@@ -19,6 +19,8 @@ from apcg import losses
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "docs" / "paper.md"
+PACKAGE = ROOT / "src" / "apcg"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -77,7 +79,7 @@ def test_what_the_map_of_the_paper_names_exists():
     assert not [test for test in tests if not (ROOT / test).exists()]
     for name in set(names) - {"State.fold"}:  # of a kernel, named beside its file
         if "/" in name:
-            assert any((root / name).exists() for root in (ROOT, ROOT / "src" / "apcg")), name
+            assert any((root / name).exists() for root in (ROOT, PACKAGE)), name
         else:
             assert pydoc.locate(f"apcg.{name}") is not None, name
 
@@ -97,12 +99,17 @@ def test_the_pages_have_examples():
     assert len(with_output) >= 5
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name
+)
 def test_files_that_a_page_names_exist(page):
+    """From the root, or from the package: `methods/plan/rules.py`, `methods/paper/`."""
     text = page.read_text(encoding="utf-8")
-    paths = re.findall(r"\b(?:src|docs|examples|benchmarks|tests)/[\w/.-]*\w", text)
+    rooms = "|".join(p.name for p in PACKAGE.iterdir() if p.is_dir())
+    paths = re.findall(r"\b(?:src|docs|examples|benchmarks|tests|tools)/[\w/.-]*\w", text)
+    paths += re.findall(rf"`((?:{rooms})/[\w/.]*)`", text)
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
-    missing = [p for p in paths if not (ROOT / p).exists()]
+    missing = [p for p in paths if not any((top / p).exists() for top in (ROOT, PACKAGE))]
     missing += [link for link in links if not (page.parent / link).exists()]
     assert not missing
 
@@ -162,4 +169,9 @@ def test_the_reference_has_every_public_name():
     pages = (ROOT / "docs" / "reference").glob("*.md")
     named = re.findall(r"^::: ([\w.]+)$", "\n".join(p.read_text() for p in pages), re.MULTILINE)
     assert len(named) == len(set(named))
-    assert set(public()) <= set(named)
+    # `check` is also the name of a module, whose page would have neither signature nor example
+    homes = {n: n.rpartition(".") for n in named if n.endswith(".check")}
+    found = {n: getattr(importlib.import_module(home), own) for n, (home, _, own) in homes.items()}
+    assert not [n for n in homes if n in sys.modules]
+    own = {thing: name for name, thing in public().items() if name.endswith(".check")}
+    assert set(public()) <= {own[found[n]] if n in found else n for n in named}

@@ -1,5 +1,6 @@
 """The documentation, built and opened in a browser."""
 
+import html
 import html.parser
 import inspect
 import os
@@ -68,13 +69,43 @@ def test_parameters_and_attributes_have_names_and_types(site):
     assert strange == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["APCGClassifierCV", "APCGRegressorCV"])
+def test_a_parameter_has_its_own_default(site, name):
+    """Also where the docstring names several on one line, which griffe gives those of the first."""
+    text = (site / "reference" / "estimators.html").read_text(encoding="utf-8")
+    after = text[text.index(f'id="apcg.{name}"') :]
+    section = after[after.index("Parameters:") : after.index("Attributes:")]
+    shown = dict(
+        re.findall(
+            r"<b><code>(\w+)</code></b>.*?default:\s*<code>(.*?)</code>\s*\)", section, re.DOTALL
+        )
+    )
+    of = inspect.signature(getattr(apcg, name)).parameters.values()
+    told = {k: html.unescape(re.sub(r"<[^>]+>", "", v)).strip("'\"") for k, v in shown.items()}
+    wrong = {
+        p.name: told.get(p.name)
+        for p in of
+        if told.get(p.name) not in (str(p.default), repr(p.default))
+        and float(told.get(p.name, "nan")) != p.default
+    }
+    assert wrong == {}
+
+
+@pytest.mark.slow
+def test_no_dash_without_a_description(site):
+    for page in sorted((site / "reference").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r'–\s*<div class="doc-md-description">\s*</div>', text), page.name
+
+
 #: The elements of the pages, and the attributes without a value that they have.
 TAGS = """
     html head meta title link script style body header nav main article section aside footer div
     span p a h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tr th td pre code em strong del b
     small sup sub br hr img button form input label details summary dialog blockquote svg path g
     circle rect math mi mn mo mrow msub msup msubsup mfrac mtext mspace semantics annotation figure
-    figcaption
+    figcaption wbr
 """
 BARE = {"hidden", "required", "checked", "disabled", "async", "defer", "open", "selected"}
 
@@ -113,7 +144,8 @@ LOOK = """
     const edge = document.documentElement.clientWidth + 1;
     const wide = [...document.querySelectorAll("article :is(pre, table, p, img)")]
         .filter((e) => e.offsetParent && e.getBoundingClientRect().right > edge);
-    const cut = [...document.querySelectorAll("article :is(pre > code, .katex-display)")]
+    const boxes = "article :is(pre > code, .katex-display, .md-typeset__scrollwrap)";
+    const cut = [...document.querySelectorAll(boxes)]
         .filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1);
     const pictures = [...document.images].filter((i) => i.complete && !i.naturalWidth);
     return [formulas.length, formulas.filter((f) => !f.querySelector(".katex")).length,

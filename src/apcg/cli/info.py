@@ -202,5 +202,5 @@ def _auto(takes: Takes) -> str:
         return takes["method"].replace("_", " ")
     newton = takes["newton_passes"]
     if newton is None or not math.isfinite(newton):
-        return "the dual"
-    return f"the dual; Newton if over {newton:.0f}"
+        return "dual"
+    return f"dual; Newton if over {newton:.0f}"

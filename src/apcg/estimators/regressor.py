@@ -117,7 +117,7 @@ class Regressor(RegressorMixin, Linear):
 class APCGRegressor(Regressor):
     """A linear regression, trained to a certified distance from the optimum.
 
-    minimize  the mean of phi(a_i' w + b - y_i) + alpha g(w)
+    minimize  the mean of phi(r_i) + alpha g(w),  r_i = a_i' w + b - y_i
 
     The intercept b has no penalty. A y of several columns is solved at once, with a loss that is
     the sum over the outputs.

@@ -53,7 +53,8 @@ def enet_path(
 
     Parameters
     ----------
-    X, y, and the others : see scikit-learn
+    X, y : array
+        Samples and targets. All parameters are those of scikit-learn.
 
     Returns
     -------
@@ -113,7 +114,8 @@ def lasso_path(
 
     Parameters
     ----------
-    X, y, and the others : see scikit-learn
+    X, y : array
+        Samples and targets. All parameters are those of scikit-learn.
 
     Returns
     -------

@@ -4,6 +4,9 @@
     MulticlassHinge   max_k (z_k + [k != y]) - z_y                    Crammer and Singer
                       and its smoothed form, see the class
 
+phi*(pi - e) is sum_k pi_k log pi_k for the softmax, and (gamma/2)|pi - e|^2 - (1 - pi_y) for the
+hinge, infinite elsewhere; `total_conjugate` of `_kernels/losses/outputs.pyx` sums it.
+
 z has one row for each sample, and so has x: x_i/s_i = e - pi, e the unit vector of the label and pi
 in the simplex. phi is 1/gamma-smooth on directions that sum to zero, which are all that steps take.
 With an intercept sum_i x_i = 0: the probabilities pi sum to the weights of the classes.

@@ -1,4 +1,4 @@
-"""APCG without full-dimensional vector operations: Algorithms 1 to 4, for f known to the kernels.
+"""APCG without full-dimensional vector operations: Algorithms 1 to 5, for f known to the kernels.
 
     minimize F(x) = sum_j h_j((A x)_j) + <c, x> + sum_i (sigma_i/2) x_i^2 + sum_i psi_i(x_i)
 
