@@ -277,6 +277,18 @@ def test_a_plugin_brings_losses_and_methods(tmp_path):
     done = subprocess.run([*run, "predict", "m.npz", "breast_cancer", "--plugin", "mine"],
                           capture_output=True, check=True)  # fmt: skip
     assert b"accuracy" in done.stderr
+    done = subprocess.run([*run, "predict", "m.npz", "breast_cancer"], capture_output=True)
+    assert done.returncode == 1
+    assert b"if it is your own, name its module with --plugin" in done.stderr
+
+
+def test_the_names_of_a_plugin_are_told(tmp_path, apcg, monkeypatch):
+    monkeypatch.setattr(losses.registry, "_REGISTERED", dict(losses.registry._REGISTERED))
+    (tmp_path / "told_for_a_test.py").write_text(PLUGIN.split("class Renamed")[0])
+    said = apcg(
+        "train", "breast_cancer", "--loss", "softr", "--plugin", "told_for_a_test.py", code=2
+    )
+    assert "'softer_for_a_test'" in said
 
 
 def test_a_plugin_that_fails_is_one_sentence(tmp_path, apcg):

@@ -249,7 +249,10 @@ def test_what_is_wrong_with_parquet_and_the_command(apcg, monkeypatch):
         datasets.load("dated.parquet", target="y")
     with pytest.raises(DataError, match="target, drop and categorical are for CSV and Parquet"):
         datasets.load("breast_cancer", target="y")
+    assert "there is no file no.csv" in apcg("train", "no.csv", *OPTIONS, code=1)[1]
     apcg("train", "d.csv", *OPTIONS, "--model", "m.npz")
+    said = apcg("predict", "m.npz", "d.csv", "--target", "y", code=2)[1]
+    assert "no --target here. A model knows the columns" in said
     dated[["age", "y"]].to_csv("less.csv", index=False)
     assert "has no column 'city'" in apcg("predict", "m.npz", "less.csv", code=1)[1]
     apcg("train", "breast_cancer", "--model", "b.npz")

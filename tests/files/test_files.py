@@ -198,6 +198,13 @@ def test_what_cannot_be_written_is_refused(folder, kind, monkeypatch):
             check_target(path)
 
 
+def test_a_dash_is_no_file(folder):
+    """The report is on standard output: a model there would be mixed with it."""
+    with pytest.raises(OSError, match="- is not written: it is no name of a file"):
+        write_text("-", "text")
+    assert not Path("-").exists()
+
+
 # ---- links -------------------------------------------------------------------------------------
 
 

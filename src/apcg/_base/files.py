@@ -38,6 +38,8 @@ def check_target(path: str | Path, read: Iterable[str | Path] = ()) -> None:
     "-" among `read` is standard input, and what is no file is passed over. To be called before the
     work as well: `replacing` would refuse only after it.
     """
+    if str(path) == "-":
+        raise OSError("- is not written: it is no name of a file here. Give one.")
     found = _stat(path)
     if found is not None:
         for kind, is_it in _REFUSED.items():

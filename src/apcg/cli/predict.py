@@ -54,6 +54,14 @@ class Score:
         return ("r2", 1 - self.left / self.spread, self.n) if sound else None
 
 
+def _no_target(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            "there is no --target here. A model knows the columns that it was trained with, and "
+            "finds them by name, the labels too."
+        )
+
+
 @click.command(short_help="Predict the label of each sample of DATA, one a line.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data")
@@ -67,7 +75,8 @@ class Score:
 @click.option("--decision", "what", flag_value="decision", help="Print a'w + b.")
 @source.memory
 @plugin
-@common.as_json  # fmt: skip
+@common.as_json
+@click.option("--target", hidden=True, expose_value=False, is_eager=True, callback=_no_target)
 def predict(model: Path, data: str, what: str | None, memory: str | None, as_json: bool) -> None:
     """Predict the label of each sample of DATA, one a line.
 

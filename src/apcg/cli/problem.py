@@ -46,7 +46,8 @@ class KnownName(click.Choice[str]):
         self.known = known
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if value in self.known() else super().convert(value, param, ctx)
+        self.choices = tuple(dict.fromkeys(self.known()))
+        return super().convert(value, param, ctx)
 
 
 class LossName(KnownName):

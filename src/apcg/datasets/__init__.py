@@ -207,12 +207,12 @@ def load(
             return Dataset(X, y, text, shown, table=table)
         no_table(wanted, text)
         return _file(text, text, n_features, zero_based, tell)
+    if text not in BUILT_IN and text not in registry.ENTRIES:
+        raise DataError(_unknown(text))
     no_table(wanted, text)
     if text in BUILT_IN:
         X, y = BUILT_IN[text].make()
         return Dataset(X, y, text, text)
-    if text not in registry.ENTRIES:
-        raise DataError(_unknown(text))
     entry = registry.ENTRIES[text]
     path, stand_in = registry.locate(text)
     found = _file(str(path), text, n_features if stand_in else entry.d, False, tell)

@@ -129,9 +129,9 @@ def _why(error: Exception) -> str:
 
 def _help(name: str, url: str, why: str) -> str:
     wanted, chosen = ENTRIES[name], os.environ.get("APCG_DATA_DIR")
-    folder = f"in {chosen} (APCG_DATA_DIR)" if chosen else "(APCG_DATA_DIR is not set)"
-    other = f", or the stand-in {wanted.stand_in}.bz2," if wanted.stand_in else ""
+    folder = f" in {chosen} (APCG_DATA_DIR)" if chosen else " (APCG_DATA_DIR is not set)"
+    other = f", nor the stand-in {wanted.stand_in}.bz2" if wanted.stand_in and chosen else ""
     return (
-        f"{name}: there is no file {wanted.file}{other} {folder}, and it could not be downloaded "
+        f"{name}: there is no file {wanted.file}{folder}{other}, and it could not be downloaded "
         f"from {url}: {why}. Put the file in a folder and set APCG_DATA_DIR to that folder."
     )

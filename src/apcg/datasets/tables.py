@@ -195,7 +195,7 @@ def _parquet(source: Source, raw: Any) -> Iterator[DataFrame]:
         for batch in pyarrow.parquet.ParquetFile(raw).iter_batches(ROWS):
             yield batch.to_pandas()
     except (pyarrow.ArrowException, ValueError, OSError) as error:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split()).rstrip(".")
         raise DataError(f"{source.shown} is no sound Parquet table: {said}.") from None
 
 

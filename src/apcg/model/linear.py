@@ -231,6 +231,11 @@ def _read(cls: type[LinearModel], file: io.BufferedReader) -> LinearModel:
         if digests != {name: _digest(part) for name, part in parts.items()}:
             raise ValueError("its contents do not match its checksums")
     model = cls(parts["w"], parts.get("classes"), **header)
+    if isinstance(model.loss, str) and model.loss not in losses.names():
+        raise ValueError(
+            f"loss {model.loss[:40]!r} is not known here; if it is your own, name its module with "
+            "--plugin"
+        )
     _check(model)
     return model
 
