@@ -45,7 +45,7 @@ MUTANTS = [
            only="rounding"),
     Mutant("methods/sparse/run.py", "theta without bound", "if not math.isfinite(theta):",
            "if False:", SCALE, only="a_stage"),
-    Mutant("methods/plan/run.py", "a start without a right digit",
+    Mutant("methods/plan/plan.py", "a start without a right digit",
            "lost = not certificate.gap <= LOST * abs(certificate.primal)", "lost = False", SCALE,
            only="takes_over"),
     # ---- Ctrl-C -------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ MUTANTS = [
     # ---- Newton's method of K outputs ---------------------------------------------------------
     Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
            GUARD, only="without_a_factor"),
-    Mutant("methods/plan/run.py", "stuck is the end of K outputs",
+    Mutant("methods/plan/plan.py", "stuck is the end of K outputs",
            "if other is None or other.name == self.at_work:", "if True:", GUARD,
            only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------
@@ -94,7 +94,7 @@ MUTANTS = [
            "range(0)", KINKS, only="equations"),
     Mutant("methods/interior/pieces.py", "the other slope of a kink", "-slope - epsilon",
            "-slope + epsilon", KINKS, only="linear_program"),
-    Mutant("methods/plan/run.py", "stuck is the end", "if self._on_kept_rows or stuck:",
+    Mutant("methods/plan/plan.py", "stuck is the end", "if self._on_kept_rows or stuck:",
            "if self._on_kept_rows:", SPARSE, only="auto_goes_on"),
     Mutant(CASE, "many samples in their span", "p.d >= t.wide * p.n_samples", "True",
            RULES, only="begin_with"),

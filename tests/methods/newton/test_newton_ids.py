@@ -9,9 +9,14 @@ import scipy.sparse as sp
 from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods.base import Target
-from apcg.methods.newton.elimination import Eliminated, Elimination, EliminationTuning
 from apcg.methods.newton.id_rows import IdRows, split
-from apcg.methods.newton.ids import NewtonIds, sorted_by_id
+from apcg.methods.newton.ids import (
+    Eliminated,
+    Elimination,
+    EliminationTuning,
+    NewtonIds,
+    sorted_by_id,
+)
 
 DEAR = EliminationTuning(dear=0.0)  # S is always too dear: its diagonal serves
 

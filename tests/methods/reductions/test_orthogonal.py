@@ -14,7 +14,7 @@ from apcg.methods.newton.stacked import StackedFactor
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.predicted import hidden
 from apcg.methods.plan.watch import PlanTuning
-from apcg.methods.reductions import orthogonal, refine
+from apcg.methods.reductions import orthogonal
 from apcg.methods.reductions.orthogonal import Orthogonal, OrthogonalCoordinates
 from apcg.problems.objective import Objective
 
@@ -80,7 +80,7 @@ def test_refinement_is_what_certifies(loss, monkeypatch):
     p = ERM(X, y, loss, alpha=1e-6, intercept=True)
     r = solve(p, "orthogonal", random_state=0)
     assert r.converged
-    monkeypatch.setattr(refine, "ROUNDS", 0)
+    monkeypatch.setattr(orthogonal, "ROUNDS", 0)
     rough = solve(p, "orthogonal", random_state=0)
     assert rough.primal <= r.primal * (1 + 1e-6)
     assert rough.gap > 0.01 * rough.primal
@@ -106,7 +106,7 @@ def test_rows_leave_and_return():
     hessian = orthogonal.Stacked(Objective.of(ways.small), ways.U, ways.squares)
     x = np.zeros(len(y))
     x[::3] = 0.1
-    found = refine.Refinement(p, ways, hessian).run(np.zeros(ways.small.d), x, 1e-6, Budget(1))
+    found = orthogonal.Refinement(p, ways, hessian).run(np.zeros(ways.small.d), x, 1e-6, Budget(1))
     assert found.relative <= 1e-6
 
 
@@ -117,7 +117,7 @@ def test_the_better_of_two_pairs():
     other = certify(p, Point(np.full(p.d, 1e-20), np.full(p.n, 0.5)))
     assert other.dual < zero.dual
     for pair in ((zero, other), (other, zero)):
-        best = refine.better(*pair)
+        best = orthogonal.better(*pair)
         assert best.primal == min(zero.primal, other.primal)
         assert best.dual == zero.dual
 

@@ -12,8 +12,7 @@ from apcg import penalties as pen
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.plan.plan import Auto
-from apcg.methods.plan.run import PlanRun
+from apcg.methods.plan.plan import Auto, PlanRun
 from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns.columns import ColumnsRun
 from apcg.methods.sparse.dense.all_columns import AllColumnsRun

@@ -22,7 +22,7 @@ from ..base import (
 )
 from ..newton.newton import Newton
 from ..paper.afg import AFGMethod
-from ..plan.run import PlanRun
+from ..plan.plan import PlanRun
 from .sweeps import PartSweeps
 
 #: Sweeps that a step of Newton's method may cost: it takes about ten steps, sweeps are 10 to 100.

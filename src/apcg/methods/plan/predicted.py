@@ -18,9 +18,8 @@ from ...problems.costs import (
     product,
 )
 from ...problems.erm import ERM
-from ..newton import elimination
+from ..newton import ids
 from ..newton.id_rows import split
-from ..newton.ids import columns_of
 
 _EPS = float(np.finfo(float).eps)
 #: Steps of an interior point run to 1e-6: 17 to 41 on all rows of a9a and covtype, 10 to 19 on
@@ -184,15 +183,15 @@ def newton_ids(problem: ERM, tol: float) -> float:
 
     The multiply-adds of S are known once the rows are sorted; before, they are bounded.
     """
-    n, X = problem.n_samples, columns_of(problem)
-    one = elimination.one_product(X)
+    n, X = problem.n_samples, ids.columns_of(problem)
+    one = ids.one_product(X)
     steps = 1.0 if problem.loss.eta == problem.loss.gamma else IDS_STEPS
     steps += IDS_STEPS_A_DIGIT * digits(tol) if steps > 1 else 0.0
     work = IDS_NUMBER * X.nnz + IDS_ROW * n + steps * (2 * (one + RATES.call) + RATES.loss * n)
     made = X.view(split)
     others = X.shape[1] - made.ids
-    S = elimination.one_matrix(gram_entries(problem) + made.pairs_below(X), others)
-    if elimination.TUNING.dear * one >= S and others <= elimination.TUNING.widest:
+    S = ids.one_matrix(gram_entries(problem) + made.pairs_below(X), others)
+    if ids.TUNING.dear * one >= S and others <= ids.TUNING.widest:
         kind = 0 if steps == 1 else 1 + (problem.loss.kinks.size > 0)
         return work + IDS_MADE[kind] * S
     if 2 * made.rows.sum() < n:
