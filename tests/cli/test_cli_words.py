@@ -52,6 +52,9 @@ def test_help_teaches(apcg):
         said = apcg(command, "--help")
         assert "--json" in said
         assert len(said.splitlines()) > 15
+    for command in ([], *([name] for name in COMMANDS)):
+        wide = [x for x in apcg(*command, "--help").splitlines() if len(x) > 80]
+        assert wide == [], "a terminal of 80 columns breaks these"
     assert "apcg, version" in apcg("--version")
 
 

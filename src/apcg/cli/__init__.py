@@ -31,9 +31,10 @@ Exit codes
 \b
 DATA is one of
   a name      rcv1, covtype, news20, a9a, ... (see `apcg info --list`)
-  a file      LIBSVM text or CSV, plain or .bz2, .gz, .xz; Parquet; an .npz with X and y
+  a file      LIBSVM text or CSV (plain, .bz2, .gz, .xz), Parquet, or an .npz
+              with X and y
   a folder    written by `apcg convert`
-  -           standard input: LIBSVM text or an .npz; CSV if there is a --target
+  -           standard input: LIBSVM text, an .npz, or CSV with a --target
 
 \b
 Environment

@@ -84,7 +84,8 @@ class Settings:
 
 _SETTINGS = (
     click.option("--method", type=KnownName(registry.names), default="auto", show_default=True,
-                 help="How it is solved; auto chooses, and none of them changes the answer."),
+                 help="How it is solved; auto chooses, and none of them changes the answer. One "
+                 f"of {', '.join(registry.names())}."),
     click.option("--tol", type=common.POSITIVE, default=1e-6, show_default=True,
                  help="Stop when the relative gap, the duality gap over the objective, is at most "
                  "this."),

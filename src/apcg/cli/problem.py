@@ -45,6 +45,9 @@ class KnownName(click.Choice[str]):
         super().__init__(tuple(dict.fromkeys(known())))
         self.known = known
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "NAME"  # the help has the names, in lines of its own width
+
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         self.choices = tuple(dict.fromkeys(self.known()))
         return super().convert(value, param, ctx)
@@ -227,7 +230,7 @@ _OPTIONS = (
                  "squared); else squared",
                  help=f"{', '.join(losses.names(margin=True))} are for two classes, "
                  f"{', '.join(losses.names_of_classes())} for many (logistic means "
-                 "multinomial there), the others for real labels."),
+                 f"multinomial there), {', '.join(losses.names(margin=False))} for real labels."),
     click.option("--penalty", type=click.Choice(PENALTIES), default="l2",
                  show_default=True, help="Penalty g."),
     click.option("--l1-ratio", type=click.FloatRange(0, 1), show_default="0.5",
