@@ -73,7 +73,7 @@ def compare(
 
     The relative gap is the duality gap over the objective. Every method starts from zero with the
     same seed, and runs twice: passes are counted with a look at the gap after every pass, seconds
-    with as few looks as `apcg train` takes.
+    with as few looks as `apcg train` takes: a method that looks once, at its end, has one time.
 
     \b
     apcg compare text --methods auto,apcg,sdca --alpha 1e-4,1e-6

@@ -58,7 +58,8 @@ def of_comparison(
         tables=[_reached(a, [row for row in rows if row["alpha"] == a]) for a in runs],
         sets=[data],
         note="Passes are of a run that looks at the gap after every pass, seconds of one that "
-        "looks as rarely as apcg does by itself. P* is the smallest P(w) of all runs.",
+        "looks as rarely as apcg does by itself: a method that looks once, at its end, has one "
+        "time. P* is the smallest P(w) of all runs.",
         facts=facts,
     )
 
