@@ -8,6 +8,7 @@ gets one part of every chunk. Data crosses the network once for that.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import dask
@@ -141,6 +142,10 @@ def _checked(y: Any, name: str, size: int) -> Any:
         if not np.isfinite(y).all():
             at = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{name} has {y[at]} at entry {at} of the chunk.")
+    if y.dtype.kind == "O":
+        for at, label in enumerate(y):
+            if label is None or type(label).__name__ == "NAType" or label != label:
+                raise ValueError(f"{name} is missing at entry {at} of the chunk; drop such rows.")
     return y
 
 
@@ -156,4 +161,11 @@ def _joined(number: int, parts: list[Any]) -> Any:
     """The rows of a shard."""
     Xs, ys, weights, rows = zip(*parts, strict=True)
     s = None if weights[0] is None else np.concatenate(weights)
-    return stack(Xs), np.concatenate(ys), s, np.concatenate(rows), number
+    return stacked(Xs), np.concatenate(ys), s, np.concatenate(rows), number
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Parts, one below the other; a sparse matrix if one of them is."""
+    if len({part.sparse for part in parts}) > 1:
+        parts = [part if part.sparse else by_row(sp.csr_array(part.stored), "X") for part in parts]
+    return stack(parts)

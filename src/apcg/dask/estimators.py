@@ -14,10 +14,9 @@ from .. import estimators, losses
 from .._base import validation as check
 from ..certify.result import Solution
 from ..estimators.linear import certificates, find_loss
-from ..methods.distributed.driver import Limits
 from ..methods.distributed.problem import labels_of, sharded
 from .chunks import as_array
-from .problem import ERM, engine_for, solved
+from .problem import ERM, engine_for, limits_of, solved
 
 #: Parameters of the estimators in memory that have a meaning here too.
 _SHARED = ("loss", "penalty", "alpha", "l1_ratio", "positive", "fit_intercept", "tol", "max_epochs",
@@ -37,8 +36,7 @@ class _Distributed(BaseEstimator):
             "penalty": self.penalty, "alpha": self.alpha, "l1_ratio": self.l1_ratio,
             "positive": self.positive, "intercept": self.fit_intercept,
         }  # fmt: skip
-        check.integer(self.max_epochs, "max_epochs", low=1)
-        limits = Limits(check.number(self.tol, "tol", low=0.0), self.max_epochs)
+        limits = limits_of(self.tol, check.integer(self.max_epochs, "max_epochs", low=1))
         problem = ERM(X, y, sample_weight=sample_weight)
         where = self.client, self.shards, self.shuffle, self.random_state, self.timeout
         with engine_for(problem, *where) as (engine, seed):
@@ -82,9 +80,15 @@ class _Distributed(BaseEstimator):
         local = self.to_local()
         if not (hasattr(X, "dask") or hasattr(X, "to_dask_array")):
             return getattr(local, name)(X)
-        X = X.to_dask_array() if hasattr(X, "to_dask_array") else as_array(X, "X", 2)
         if hasattr(local, "feature_names_in_"):
+            names = list(local.feature_names_in_)
+            if hasattr(X, "columns") and list(X.columns) != names:
+                raise ValueError(
+                    f"X has the columns {list(X.columns)}, expected those of fit in their order, "
+                    f"X[{names}]."
+                )
             del local.feature_names_in_  # chunks are arrays, without names
+        X = X.to_dask_array() if hasattr(X, "to_dask_array") else as_array(X, "X", 2)
         shape: dict[str, Any] = {"drop_axis": 1}
         if columns:
             shape = {"chunks": (X.chunks[0], (columns,))}

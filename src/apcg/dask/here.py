@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..certify.result import Solution, Trace
-from ..data.chunked import stack
 from ..engines import Engine, InProcess
 from ..methods.distributed.driver import COLUMNS, Limits, Look
 from ..methods.distributed.problem import Sharded
 from ..methods.distributed.shard import Shard
 from ..problems.erm import ERM
 from ..run.solve import solve
+from .chunks import stacked
 
 #: At most so many numbers of X, about 50 MB, are brought here: one machine solves them in less time
 #: than rounds over the network take (rcv1, 1.7 million numbers: docs/scale.md).
@@ -25,7 +25,7 @@ def brought_here(engine: Engine) -> InProcess:
     Xs, ys, weights, places = zip(*engine.ask("everything"), strict=True)
     order = np.argsort(np.concatenate(places), kind="stable")
     s = None if weights[0] is None else np.concatenate(weights)[order]
-    X, y = stack(Xs).rows(order), np.concatenate(ys)[order]
+    X, y = stacked(Xs).rows(order), np.concatenate(ys)[order]
     return InProcess([lambda: Shard(X, y, s)])
 
 

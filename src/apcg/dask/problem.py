@@ -16,6 +16,7 @@ from ..engines import Engine, InProcess, NoWorkers
 from ..engines.dask import DaskEngine
 from ..methods.distributed.driver import Driver, Limits, Look
 from ..methods.distributed.problem import Sharded, sharded
+from ..run.loop import Options
 from .chunks import shard, shards_of
 from .here import FEW, brought_here, solve_here
 
@@ -96,10 +97,17 @@ def solve(
     """
     if not isinstance(problem, ERM):
         raise TypeError(f"problem must be an apcg.dask.ERM, got {type(problem).__name__}.")
+    limits = limits_of(tol, max_epochs, time_limit, callback)
     with engine_for(problem, client, shards, shuffle, random_state, timeout) as (engine, seed):
         made = sharded(engine, **problem.options)
-        limits = Limits(check.number(tol, "tol", low=0.0), max_epochs, time_limit, callback)
         return solved(engine, made, limits, seed, shuffle, verbose, dual_point)
+
+
+def limits_of(tol: Any, max_epochs: Any, time_limit: Any = None, callback: Any = None) -> Limits:
+    """When to stop and whom to tell, checked as `apcg.solve` does."""
+    check.function(callback, "callback", optional=True)
+    o = Options(tol=tol, max_epochs=max_epochs, time_limit=time_limit)
+    return Limits(o.tol, o.max_epochs, o.time_limit, callback)
 
 
 @contextmanager
@@ -108,6 +116,7 @@ def engine_for(
     timeout: float,
 ) -> Iterator[tuple[Engine, int]]:  # fmt: skip
     """An engine with the rows of a problem, and a seed for what is done there."""
+    timeout = check.number(timeout, "timeout", low=0.0, hint="it is in seconds")
     client = default_client() if client is None else client
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
     count = len(workers) or 1

@@ -41,7 +41,7 @@ def client():
 
 def two(client):
     """Both workers are there."""
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=120)
 
 
 def nothing_left(client):
@@ -68,6 +68,11 @@ def sparse_chunks(X, rows):
     return numbers.map_blocks(sp.csr_matrix)
 
 
+def mixed_chunks(X, rows):
+    """The first chunk is a dense array."""
+    return da.concatenate([da.from_array(X[:rows].toarray()), sparse_chunks(X[rows:], rows)])
+
+
 def certified(r, X, y, loss, alpha, **more):
     """P and D of the answer, computed again from all rows here."""
     whole = apcg.ERM(X, y, loss, alpha=alpha, **more)
@@ -80,7 +85,7 @@ def certified(r, X, y, loss, alpha, **more):
 def test_solve_is_that_of_one_machine(client):
     X, y = text()
     s = np.random.default_rng(1).random(len(y))
-    problem = ERM(sparse_chunks(X, 150), y, "logistic", alpha=1e-4, sample_weight=s, intercept=True)
+    problem = ERM(mixed_chunks(X, 150), y, "logistic", alpha=1e-4, sample_weight=s, intercept=True)
     r = solve(problem, random_state=0, dual_point=True, shards=2)
     whole = certified(r, X, y, "logistic", 1e-4, sample_weight=s, intercept=True)
     assert abs(apcg.solve(whole, tol=1e-8).primal - r.primal) <= 1e-6 * r.primal
@@ -146,6 +151,8 @@ def test_regressor_on_a_dataframe(client):
     assert list(ours.feature_names_in_) == list("abcde")
     score = ours.score(lazy[list("abcde")], lazy["y"])
     assert float(score) == pytest.approx(one.score(frame[list("abcde")], frame["y"]), abs=1e-6)
+    with pytest.raises(ValueError, match="expected those of fit in their order"):
+        ours.predict(lazy[list("edcba")])
     here = ours.to_local().predict(frame[list("abcde")])
     np.testing.assert_allclose(ours.predict(lazy[list("abcde")]).compute(), here)
 
@@ -159,7 +166,7 @@ def retire(client):
 
 
 def restart(client):
-    client.restart(timeout=60)
+    client.restart(wait_for_workers=False)  # the fit waits for them
 
 
 @pytest.mark.slow
@@ -241,12 +248,18 @@ def test_errors_name_the_chunk(client):
         (dX.map_blocks(lambda b: b, chunks=((10, 10, 0, 20), (3,))), y, "chunk 2 of X has no rows"),
         (dX, np.ones(40), "both of them"),
         (dX, np.where(np.arange(40) == 17, np.nan, y), "chunk 1 .*y has nan"),
+        (dX, np.where(np.arange(40) == 17, None, y), "chunk 1 .*y is missing at entry 7"),
     ]
     for data, labels, words in cases:
         with pytest.raises(ValueError, match=words):
             solve(ERM(data, labels, "logistic"))
     with pytest.raises(TypeError, match="must be a dask array or dataframe"):
         solve(ERM(X, y))
+    for given, words in (({"time_limit": "1"}, "time_limit must be a number"),
+                         ({"max_epochs": -1}, "max_epochs must be at least 0"),
+                         ({"timeout": -1.0}, r"timeout must be in \[0, inf\)")):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=words):
+            solve(ERM(dX, y), **given)
     with pytest.raises(ValueError, match="only one class"):
         APCGClassifier().fit(dX, np.zeros(40))
     with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):

@@ -226,6 +226,24 @@ def test_callbacks_and_ctrl_c_give_a_certified_answer():
     assert [look.iteration for look in seen] == [0, 1, 2]
 
 
+def test_a_gap_that_falls_slowly_is_not_stuck(monkeypatch):
+    """Less than a tenth in a look, but far more in all: few weights, seen as if they were many."""
+    X, real = samples("dense", 300, 30)
+    monkeypatch.setattr(loop, "_SIDE", 1)
+    monkeypatch.setattr(loop, "_PATIENCE", 6)
+    scale = np.logspace(0, -2, 30)
+    r, _, _ = solved(X * scale, labels("logistic", real), 3, "logistic", alpha=1e-6)
+    assert r.converged, r.status
+
+
+@pytest.mark.filterwarnings("ignore:loss 'hinge' has kinks")
+def test_steps_that_did_not_solve_the_smoothed_problem_make_it_smoother():
+    X, y = datasets.text_like(3000, 6000, 10, noise=0.3, random_state=1)
+    r, run, _ = solved(sp.csr_matrix(X), y, 3, "hinge", alpha=1e-4)
+    assert r.converged, r.status
+    assert run.sums.vectors <= 450
+
+
 def test_limits():
     X, real = samples("sparse", 300, 400)
     y = labels("logistic", real)

@@ -35,8 +35,8 @@ _SIDE, _FEW = 5000, 1e6
 _GRAMS = 400.0
 #: A gap of less than this part of |P| + |D| is rounding.
 _ROUNDING = 16 * 2.0**-52
-#: Looks without a better gap after which it is stuck.
-_PATIENCE = 120
+#: Looks in which the gap falls by less than a tenth, in all, after which it is stuck.
+_PATIENCE = 300
 
 COLUMNS = ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method", "vectors",
            "messages")  # fmt: skip
@@ -199,8 +199,8 @@ class Driver:
             if found is not None and found.gap <= limits.tol * abs(found.primal):
                 return "converged"
             self._strict *= 0.5
-        self._idle = 0 if s.gap < 0.9 * self._least else self._idle + 1
-        self._least = min(self._least, s.gap)
+        better = s.gap < 0.9 * self._least
+        self._idle, self._least = (0, s.gap) if better else (self._idle + 1, self._least)
         if self._method.stuck or self._idle > _PATIENCE:
             return "precision" if s.gap <= 1e-10 * abs(s.primal) else "stuck"
         if s.passes >= limits.max_epochs:

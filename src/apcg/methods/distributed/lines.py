@@ -2,8 +2,9 @@
 
     phi_c(m) = max_x -x m - phi*(-x) - (gamma/2)(x - c)^2
 
-is smooth. Its minimum over w has an x; c moves there, and gamma falls. It is the smoothed loss at
-margins that are shifted by gamma c. The certificate is that of the loss itself.
+is smooth. Its minimum over w has an x; c moves there, and gamma falls, or rises where the minimum
+was not reached. It is the smoothed loss at margins that are shifted by gamma c. The certificate is
+that of the loss itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .sums import Sums
 _FIRST, _FALL, _LEAST = 1.0, 0.3, 1e-3
 #: An inner problem ends where its gradient has fallen to this part, squared and over the ridge, of
 #: the gap; or after so many steps.
-_INNER, _STEPS = 0.1, 40
+_INNER, _STEPS = 0.1, 80
 
 
 class LineSteps:
@@ -60,7 +61,8 @@ class LineSteps:
     def _move(self) -> None:
         s = self.sums
         if self._begun:
-            self._gamma = max(_FALL * self._gamma, _LEAST)
+            by = _FALL if self._count < _STEPS else 1 / _FALL
+            self._gamma = min(max(by * self._gamma, _LEAST), _FIRST)
         s.centre(self._gamma, cold=not self._begun)
         self._begun, self._count, self._inner = True, 0, self._start()
         s.look()
