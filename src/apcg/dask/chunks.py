@@ -16,7 +16,7 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import by_row
+from ..data import by_row, views
 from ..data.chunked import stack
 from ..methods.distributed.shard import Shard
 
@@ -167,5 +167,6 @@ def _joined(number: int, parts: list[Any]) -> Any:
 def stacked(parts: Sequence[Any]) -> Any:
     """Parts, one below the other; a sparse matrix if one of them is."""
     if len({part.sparse for part in parts}) > 1:
-        parts = [part if part.sparse else by_row(sp.csr_array(part.stored), "X") for part in parts]
+        whole = (part.view(views.whole) for part in parts)
+        parts = [by_row(sp.csr_array(rows), "X") for rows in whole]
     return stack(parts)
