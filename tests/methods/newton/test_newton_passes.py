@@ -13,6 +13,7 @@ from apcg import ERM, losses
 from apcg._kernels.newton import objective
 from apcg.data import by_row
 from apcg.methods.linalg.factor import Factor
+from apcg.methods.newton.hessian import Hessian
 from apcg.problems.objective import Objective
 
 
@@ -138,3 +139,16 @@ def test_leverage():
     ridge = p.loss.gamma * p.n * 1e-3
     expected = s * (A**2 / ((s[:, None] * A**2).sum(0) + ridge)).sum(1)
     np.testing.assert_allclose(Objective.of(p).leverage(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(4000, 1000), (8000, 2000)])
+def test_the_squared_loss_on_dense_rows_takes_one_factor(shape):
+    """Conjugate gradients with a sample's factor take longer; of sparse rows they may not."""
+    X, y = np.zeros(shape), np.zeros(shape[0])
+    assert Hessian(Objective.of(ERM(X, y, "squared", alpha=1.0))).is_cheap
+    signs = np.where(np.arange(shape[0]) % 2, 1.0, -1.0)
+    assert not Hessian(Objective.of(ERM(X, signs, "logistic", alpha=1.0))).is_cheap
+    columns = np.tile(np.arange(0, shape[1], 2), shape[0])
+    rows = np.arange(shape[0] + 1) * (shape[1] // 2)
+    half = sp.csr_array((np.ones(columns.size), columns, rows), shape=shape)
+    assert not Hessian(Objective.of(ERM(half, y, "squared", alpha=1.0))).is_cheap

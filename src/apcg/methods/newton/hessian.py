@@ -39,8 +39,10 @@ HELD_OUT = 0.5
 #: Conjugate gradients stop at this part of the first residual, in the preconditioner's norm (0.01
 #: takes 1.06 times as long; 0.03 to 0.3: flat).
 FORCING = 0.1
-#: Squared loss: solved by one factor if that costs at most so many passes (from prototypes).
-DIRECT = 30.0
+#: Squared loss: solved by one factor if that costs at most so many passes (sparse, from prototypes;
+#: dense: 4,000 x 1,000 takes 0.3 to 0.4 of the time without it, 10,000 x 1,000 0.5 to 1.0, 8,000 x
+#: 2,000 0.2 to 0.6, 20,000 x 1,000 0.7 to 1.2).
+DIRECT = 30.0, 100.0
 #: A factor of all rows is made anew if phi'' has changed by more than this part; with kinks at each
 #: step (dense, 900 x 150 to 3,000 x 200, squared hinge: 0.5 to 0.9 of the time; logistic: 1.0 to
 #: 1.16 times as long if it is too).
@@ -65,10 +67,8 @@ class Hessian:
           those of a pass
     """
 
-    def __init__(
-        self, rows: Objective, least_curvature: float = LEAST_CURVATURE, direct: float = DIRECT
-    ) -> None:
-        self._rows, self._direct = rows, direct
+    def __init__(self, rows: Objective, least_curvature: float = LEAST_CURVATURE) -> None:
+        self._rows = rows
         self._prices = _Prices(rows)
         # H of a free intercept may be zero; P itself has no such term
         self._ridge = rows.least_curvature(least_curvature / (rows.loss.gamma or 1.0))
@@ -85,7 +85,7 @@ class Hessian:
     @property
     def is_cheap(self) -> bool:
         """Whether H never changes and a factor of it is all that is needed."""
-        cheap = self._prices.exact <= self._direct * self._prices.one
+        cheap = self._prices.exact <= DIRECT[self._prices.kind] * self._prices.one
         return self._constant and (cheap or self.is_whole)
 
     @property
@@ -245,9 +245,9 @@ class _Prices:
     """What a pass and a factor of all rows cost, in ns."""
 
     def __init__(self, rows: Objective) -> None:
-        self._kind = int(not rows.X.sparse)
+        self.kind = int(not rows.X.sparse)
         self._factor = costs.cholesky(rows.size)
-        self.one = NUMBER[self._kind] * rows.X.nnz + ROW * rows.n
+        self.one = NUMBER[self.kind] * rows.X.nnz + ROW * rows.n
         self.exact = self.factor(rows)
         #: steps of conjugate gradients that cost as much as a factor
         self.steps = self.exact / self.one
@@ -255,4 +255,4 @@ class _Prices:
     def factor(self, rows: Objective) -> float:
         """What a factor of these rows costs."""
         dense = costs.dense_gram(rows.n, rows.size)
-        return (dense if self._kind else GRAM * rows.X.gram_madds) + self._factor
+        return (dense if self.kind else GRAM * rows.X.gram_madds) + self._factor

@@ -42,7 +42,7 @@ from ..base import (
     Target,
     Work,
 )
-from .hessian import DIRECT, ROWS_PER_FEATURE, Hessian
+from .hessian import ROWS_PER_FEATURE, Hessian
 
 #: The sample is solved until a step promises less than this part of P, for 10 rows a feature, and
 #: less for more rows: its optimum is not ours (0.1 takes 1.07 times as long).
@@ -71,19 +71,15 @@ BALANCE = 1e-9
 
 @dataclass(frozen=True)
 class Newton:
-    """The method "newton".
+    """The method "newton"."""
 
-    direct  squared loss: solved by one factor if that costs at most so many passes
-    """
-
-    direct: float = DIRECT
     name: ClassVar[str] = "newton"
     needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, QUADRATIC_OR_NONE)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> NewtonRun:
         """Begin at at.w (with at.b), or at zero."""
-        return NewtonRun(problem, at, target, rng, direct=self.direct)
+        return NewtonRun(problem, at, target, rng)
 
 
 class NewtonRun(Run):
@@ -97,13 +93,12 @@ class NewtonRun(Run):
         rng: np.random.Generator,
         hessian: Hessian | None = None,
         rows: Objective | None = None,
-        direct: float = DIRECT,
     ) -> None:
         self._start, self._rng = at, rng
         self._aim = target.tol
         self._rows = rows or Objective.of(problem)
         self._free, self._g = problem.intercept, problem.g
-        self._hessian = hessian or Hessian(self._rows, direct=direct)
+        self._hessian = hessian or Hessian(self._rows)
         self._now: At | None = None
         self._gradient = np.empty(0)
         self._solved: Vector | None = None  # w by one factor, not yet looked at

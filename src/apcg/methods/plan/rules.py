@@ -75,7 +75,7 @@ def _span(case: Case) -> Method:
     loss = case.problem.loss
     solver: Method = case.plan
     if case.newton and bends_evenly(loss):
-        solver = Newton(direct=math.inf)
+        solver = Newton()
     elif loss.gamma > 0 and case.fits(DualSweeps):
         solver = DualSweeps()
     passes = case.tuning.spent * case.problem.n_samples
