@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apcg import ERM, penalties, solve
+from apcg.certify.certificate import certify
+from apcg.certify.points import Point
 from apcg.methods.plan.plan import Auto
 from apcg.run import small
 from apcg.run.loop import Options
@@ -178,6 +180,28 @@ def test_what_a_factor_cannot_do_goes_the_usual_way():
     p = ERM(X, p.y, "squared", "l2", 1e-14)
     assert not taken(p)
     assert solve(p, random_state=0).converged
+
+
+def test_columns_of_y_that_a_factor_cannot_tell_apart_go_the_usual_way():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((100, 2)), 2, axis=1)
+    X[:, 1] += 1e-6 * rng.standard_normal(100)
+    Y = rng.standard_normal((100, 3))
+    assert taken(ERM(X[:, ::2], Y, "squared", "l2", 1e-12))
+    assert not taken(ERM(X[:, :2], Y, "squared", "l2", 1e-12))
+
+
+def test_an_answer_that_is_worse_than_zero_is_none(monkeypatch):
+    """However small its gap is."""
+    p = problem(loss="squared", alpha=1e9)
+    r = solve(p, tol=1e-12, random_state=0)
+
+    def worse(p, X, tol):
+        return certify(p, Point(-1e-3 * r.w, r.x)), 1, "newton: a point beyond 0"
+
+    monkeypatch.setattr(small, "_newton", worse)
+    assert worse(p, None, 0)[0].relative <= 1e-6
+    assert not taken(p)
 
 
 def test_a_constant_answer_is_not_worse_than_zero():

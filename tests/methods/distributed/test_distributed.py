@@ -322,3 +322,14 @@ def test_gram_rounds(name):
         r, run, _ = solved(X, y, 8, loss, alpha=1e-6)
         assert r.converged
         assert run.sums.grams <= 12
+
+
+def test_an_x_beyond_the_bounds_of_the_penalty_is_scaled_into_them():
+    X, real = samples()
+    _, driver, whole = solved(X, real, 2, "squared", "l1", 0.05)
+    sums = driver.sums
+    sums.tell("scale", 1.5, 1.5)
+    found = sums.certify(sums.w, False)
+    assert found.dual > -np.inf
+    assert whole.dual(driver.dual_point()) == pytest.approx(found.dual, rel=1e-12)
+    assert found.gap <= 0.5 * found.primal

@@ -258,3 +258,46 @@ def test_what_does_not_arrive_is_left_for_it(loss, penalty):
     r = solve(ERM(X, y, ONE[loss], alpha=1e-6, **made), random_state=0)
     assert r.converged, r.status
     assert any("-> interior" in note for note in r.trace.notes), r.trace.notes
+
+
+def test_slopes_of_classes_sum_to_zero_where_curvatures_are_far_apart():
+    """Or else p does not sum to s after a step, and x is never feasible: L1 at small alphas."""
+    run = InteriorKRun(problem("hinge of classes", "l1"), general.Target(1e-6, 100))
+    rows, rng = run._rows, np.random.default_rng(0)
+    rows._sigma = rows._sigma * 10.0 ** rng.uniform(-12, 0, rows._sigma.shape)
+    rows.weigh(rng.standard_normal(rows._sigma.shape))
+    made = rows.bent(1 + 1e-9 * rng.standard_normal(rows._sigma.shape))
+    assert np.abs(made.sum(axis=1)).max() <= 1e-15 * np.abs(made).max(axis=1).max()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_classes_with_l1_at_a_small_alpha_converge(seed):
+    p = problem("hinge of classes", "l1", seed=seed, n=136, d=100, K=5, alpha=1e-6)
+    assert solve(p, random_state=0).converged
+
+
+def test_outputs_that_are_apart_have_a_matrix_each():
+    """400 x 300 with 8 outputs is large for one matrix, and takes no longer for eight."""
+    p = problem("huber", "l2", n=400, d=300, K=8)
+    assert general.applies(p)
+    assert not general.applies(problem("huber", "group", n=400, d=400, K=8))
+    assert general.cost(p) < 10 * general.cost(ERM(p.X, p.y[:, 0], "huber", "l2", 0.02))
+    run = InteriorKRun(p, general.Target(1e-6, 100))
+    system = ByFeatures(run._X, True, run._rows, run._penalty.bend)
+    assert [factor._U.shape for factor in system._factors] == [(301, 301)] * 8
+
+
+def test_sets_leave_enough_passes_for_interior_points():
+    """A round of sets ends where its budget does, whatever its model would still take."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) @ rng.standard_normal((5, 200))
+    X += 0.3 * rng.standard_normal((60, 200))
+    y = np.sign(X @ rng.standard_normal(200) + rng.standard_normal(60))
+    sizes = penalties.GroupLasso([10] * 20)
+    for p in (
+        ERM(X, y, losses.SmoothedHinge(0.3), sizes, 1e-4, intercept=True),
+        ERM(X, np.arange(60) % 5, "multinomial", "group", 1e-4),
+    ):
+        r = solve(p, random_state=0)
+        assert r.converged
+        assert any("group_set -> interior" in note for note in r.trace.notes)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import lsq_linear, minimize, nnls
 
-from apcg import ERM, penalties, solve
+from apcg import ERM, losses, penalties, solve
 from apcg import linear_model as L
 
 
@@ -82,3 +82,15 @@ def test_auto_takes_it():
     wide = np.random.default_rng(0).normal(size=(3, 3000))
     r = solve(ERM(wide, y[:3], "squared", "l2", 1e-2, positive=True))
     assert r.trace.notes[0].startswith("adaptive")
+
+
+def test_steps_that_arrive_late_leave_room_for_interior_points():
+    """A step takes a hundred passes: one more than there is room for would leave too few."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((343, 5)) @ rng.standard_normal((5, 283))
+    X += 0.3 * rng.standard_normal((343, 283))
+    y = np.sign(X @ rng.standard_normal(283) + rng.standard_normal(343))
+    p = ERM(X, y, losses.SmoothedHinge(0.02), "l2", 1e-4, positive=True)
+    r = solve(p, random_state=0)
+    assert r.converged
+    assert any("newton_bounds -> interior" in note for note in r.trace.notes)

@@ -230,6 +230,16 @@ def test_large_means_without_an_intercept_arrive(K):
 def test_a_model_that_is_dear_is_left_early():
     _, _, model, _ = model_of(2, [1] * 30, alike=30.0, a=1e-6, scale=100.0)
     _, _, other, _ = model_of(2, [1] * 30, alike=30.0, a=1e-6, scale=100.0)
-    model.solve(1e-14, 0.0, 1e-14, 0.0, room_ns=0.0)
+    model._room = 0.0
+    model.solve(1e-14, 0.0, 1e-14, 0.0)
     other.solve(1e-14, 0.0, 1e-14, 0.0)
     assert 0 < model.work < 0.5 * other.work
+
+
+def test_a_budget_ends_a_model_before_its_newton_steps():
+    for K in (1, 2):
+        _, _, model, _ = model_of(K, [1] * 30, alike=30.0, a=1e-6, scale=100.0)
+        seen = []
+        model.solve(1e-14, 0.0, 1e-14, 0.0, lambda work: bool(seen.append(work)) or len(seen) > 1)
+        assert len(seen) == 2
+        assert seen[1] == model.work > seen[0] > 0

@@ -17,6 +17,8 @@ from apcg.methods.sparse import SetTuning, WorkingSet
 from apcg.methods.sparse.columns.columns import ColumnsRun
 from apcg.methods.sparse.dense.all_columns import AllColumnsRun
 from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
+from apcg.methods.sparse.gram import GramModel
+from apcg.problems import costs
 
 #: a method for each shape of data, whatever the shape is
 COLUMNS = WorkingSet(SetTuning(few_rows=0, tall=np.inf))
@@ -365,3 +367,22 @@ def test_a_set_is_extended_on_a_path_with_the_right_gram_matrix():
         assert (mean is None) == (fresh_mean is None)
         if mean is not None:
             assert mean == pytest.approx(fresh_mean, abs=1e-14)
+
+
+def test_inner_work_counts_as_passes_and_a_budget_ends_it(monkeypatch):
+    """Columns that are alike, and a tiny alpha: thousands of sweeps and steps in a round."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 20)) @ rng.standard_normal((20, 200))
+    X += 0.3 * rng.standard_normal((100, 200))
+    p = ERM(X, X[:, :10].sum(axis=1) + rng.standard_normal(100), "squared", "l1", 1e-5)
+    spent, real = [], GramModel.solve
+
+    def watched(model, *wanted):
+        real(model, *wanted)
+        spent.append(model.work / costs.look(p))
+
+    monkeypatch.setattr(GramModel, "solve", watched)
+    run = WorkingSet().start(p, Start(), Target(1e-12, 300), rng)
+    passes = run.advance(Budget(300)).passes
+    assert 300 <= passes <= 450
+    assert 100 <= sum(spent) <= passes

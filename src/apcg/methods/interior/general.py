@@ -46,7 +46,7 @@ LARGEST = 1e7
 #: keep more digits where entries of C are small
 TRUST = 2
 #: steps by rows are taken if those by features are so many times the work
-MARGIN = 3.0
+MARGIN = 1.2
 #: nanoseconds of a multiply-add of dense BLAS; of a step, for each number of W and z; besides
 MADD = 0.07
 NUMBER = 150.0
@@ -55,7 +55,7 @@ STEP = 1e6
 STEPS = 25
 #: what slower methods leave of max_epochs: so many times the passes of a run, at least and where
 #: that is less than the first of these shares of max_epochs; the second is the most
-SPARE, SHARE = (1.2, 2.0), (0.7, 0.9)
+SPARE, SHARE = (1.2, 2.0), (0.7, 0.98)
 
 
 NORMS = Need(
@@ -86,12 +86,19 @@ def applies(problem: ERM) -> bool:
     if not all(need.holds(problem) for need in InteriorK.needs):
         return False
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    return n * D <= ROOM and LARGEST >= (D * K) ** 2
+    return n * D <= ROOM and D * D * K * (1 if _apart(problem) else K) <= LARGEST
+
+
+def _apart(problem: ERM) -> bool:
+    """Whether each output has a matrix of its own."""
+    return problem.separable and (problem.K == 1 or problem.loss.by_output)
 
 
 def madds(problem: ERM) -> tuple[float, float]:
     """Multiply-adds of the matrix of a step and its factor, by features and by rows."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
+    if _apart(problem):
+        return K * (n * D * D / 2 + D**3 / 6), K * (n * n * D + n**3 / 6)
     columns = problem.loss.by_output or K == 1
     free = K if columns else K - 1
     features = n * D * D * (K if columns else K * free / 2) / 2 + (D * free) ** 3 / 6

@@ -96,8 +96,10 @@ class ClassRows:
 
     def bent(self, by: Matrix) -> Matrix:
         """D times this."""
-        own = self._weight * by
-        return np.asarray(own - self._share * own.sum(axis=1, keepdims=True))
+        made = self._weight * by
+        for _ in range(2):  # the second time for what rounding left of the sum
+            made = made - self._share * made.sum(axis=1, keepdims=True)
+        return np.asarray(made)
 
     def block(self, k: int, m: int) -> Vector:
         """D_km of each row, which no subtraction has cost its digits."""

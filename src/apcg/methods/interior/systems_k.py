@@ -9,6 +9,7 @@ numbers. A loss over classes makes K - 1 of K.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,39 @@ class Bend(NamedTuple):
         return made if self.U is None else made - self.U @ (self.U.T @ W)
 
 
+class _Parts:
+    """The matrix of a step, in parts for two of `free` outputs of `size` numbers each.
+
+    Where neither the loss nor the penalty couples outputs, it is one matrix for each of them.
+    """
+
+    def __init__(self, free: int, size: int, rows: Any, C: Bend) -> None:
+        self._free, self._size, self._alone = free, size, not rows.coupled and C.u is None
+        count, length = (free, size) if self._alone else (1, free * size)
+        self.matrices = np.zeros((count, length, length))
+
+    def __iter__(self) -> Iterator[tuple[int, int, Matrix]]:
+        """k, m >= k and their part."""
+        size = self._size
+        for k in range(self._free):
+            if self._alone:
+                yield k, k, self.matrices[k]
+                continue
+            for m in range(k, self._free):
+                at = slice(k * size, (k + 1) * size), slice(m * size, (m + 1) * size)
+                yield k, m, self.matrices[0][at]
+
+    def factors(self) -> list[Factor]:
+        """Of each matrix."""
+        return [Factor(one) for one in self.matrices]
+
+
+def solved(factors: list[Factor], r: Matrix) -> Vector:
+    """H^-1 r of numbers that are in the order of the matrices."""
+    each = np.ascontiguousarray(r).reshape(len(factors), -1)
+    return np.concatenate([factor.solve(one) for factor, one in zip(factors, each, strict=True)])
+
+
 class ByFeatures:
     """The system by features, the intercepts as those of a last one.
 
@@ -49,19 +83,17 @@ class ByFeatures:
         d, K = C.c.shape
         self._free = K - 1 if rows.coupled else K
         own, self._sums = _differences(C) if rows.coupled else (_whole(C), np.zeros((d, K)))
-        H = np.zeros((self._free * D,) * 2)
+        parts = _Parts(self._free, D, rows, C)
         at = np.arange(d)
-        for k in range(self._free):
-            for m in range(k, self._free):
-                weight = rows.block(k, m)
-                part = H[k * D : (k + 1) * D, m * D : (m + 1) * D]
-                if weight is not None:  # all of one sign: half the work, by symmetry
-                    root = np.sqrt(np.abs(weight))[:, None] * X
-                    np.multiply(root.T @ root, 1.0 if k == m else -1.0, out=part)
-                part[at, at] += own[:, k, m]
+        for k, m, part in parts:
+            weight = rows.block(k, m)
+            if weight is not None:  # all of one sign: half the work, by symmetry
+                root = np.sqrt(np.abs(weight))[:, None] * X
+                np.multiply(root.T @ root, 1.0 if k == m else -1.0, out=part)
+            part[at, at] += own[:, k, m]
         if C.U is not None:
-            H[:d, :d] -= C.U @ C.U.T
-        self._factor = Factor(H)
+            parts.matrices[0][:d, :d] -= C.U @ C.U.T
+        self._factors = parts.factors()
 
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
         """dW, db and dq."""
@@ -99,8 +131,7 @@ class ByFeatures:
         return found
 
     def _by_factor(self, r: Matrix) -> Matrix:
-        flat = np.ascontiguousarray(r.T).reshape(-1)
-        return np.asarray(self._factor.solve(flat).reshape(r.shape[1], -1).T)
+        return solved(self._factors, r.T).reshape(r.shape[1], -1).T
 
 
 class ByRows:
@@ -117,20 +148,18 @@ class ByRows:
         M, last = self._inverse, rows.theta[:, -1] if rows.coupled else 0.0
         if rows.coupled:
             M = M[:, :-1, :-1] - M[:, :-1, -1:] - M[:, -1:, :-1] + M[:, -1:, -1:]
-        N = np.empty((free * n, free * n))
+        parts = _Parts(free, n, rows, C)
         at = np.arange(n)
-        for k in range(free):
-            for m in range(k, free):
-                part = N[k * n : (k + 1) * n, m * n : (m + 1) * n]
-                np.matmul(self._X * M[:, k, m], self._X.T, out=part)
-                part[at, at] += last + (rows.theta[:, k] if k == m else 0.0)
+        for k, m, part in parts:
+            np.matmul(self._X * M[:, k, m], self._X.T, out=part)
+            part[at, at] += last + (rows.theta[:, k] if k == m else 0.0)
         if self._blocks is not None:
             far = self._X @ self._blocks
-            N += far @ far.T
-        self._factor = Factor(N)
+            parts.matrices[0] += far @ far.T
+        self._factors = parts.factors()
         if intercept:
-            ones = np.ascontiguousarray(np.repeat(np.eye(free), n, axis=0).T)
-            self._of_ones = np.column_stack([self._factor.solve(one) for one in ones])
+            ones = np.repeat(np.eye(free), n, axis=0).T
+            self._of_ones = np.column_stack([solved(self._factors, one) for one in ones])
             self._border = ones @ self._of_ones
 
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
@@ -139,7 +168,7 @@ class ByRows:
         if self._coupled:
             first = first[:, :-1] - first[:, -1:]
         (n, free), K = first.shape, r.shape[1]
-        flat, db = self._factor.solve(np.ascontiguousarray(first.T).reshape(-1)), np.zeros(K)
+        flat, db = solved(self._factors, first.T), np.zeros(K)
         if self._intercept:
             sums = flat.reshape(free, n).sum(axis=1)
             db[:free] = np.linalg.solve(self._border, r_b[:free] - sums)

@@ -149,6 +149,7 @@ class PlanRun(Run):
         self._rescued = problem.K > 1 and name == "interior"
         self._spent = 0.0  # in sweeps of runs that were replaced, in ns
         self._latest = self._last_pass()
+        self._step = 0  # passes of the last stretch of a method that is not told when to end
 
     def _last_pass(self) -> float:
         """Passes after which the general interior points take over: theirs are kept for them."""
@@ -180,14 +181,16 @@ class PlanRun(Run):
             stretch = budget.passes - spent
             if self._passes < self._latest < math.inf:
                 stretch = min(stretch, math.ceil(self._latest) - self._passes)
-            sweeps = None
+            sweeps, said = None, self._run.report
             many = self.problem.K > 1
-            if self._run.report.estimates or (many and self._latest < math.inf):
+            blind = many and self._latest < math.inf and not said.knows_its_gap
+            if said.estimates or blind:
                 fewest, sweeps = STRETCH[many]
                 stretch = min(stretch, max(fewest, self._passes // 4))
             work = self._run.advance(replace(budget, passes=stretch, sweeps=sweeps))
             spent += work.passes
             self._passes += work.passes
+            self._step = 0 if said.knows_its_gap else work.passes
             if self._passes >= self._latest:
                 return Work(spent)
             estimate = self._run.report.estimate
@@ -207,7 +210,8 @@ class PlanRun(Run):
             return
         said = self._run.report
         stuck = said.stuck
-        if self._passes >= self._latest and certificate.relative > self.target.tol:
+        late = self._passes + self._step >= self._latest
+        if late and certificate.relative > self.target.tol:
             self._rescue("it takes longer than predicted, or than max_epochs")
             return
         again = self._on_kept_rows and self._came_back

@@ -12,11 +12,12 @@ from ..._base.validation import Index, Vector
 from ..._kernels.data.matrix import inner
 from ...certify.certificate import certify_given
 from ...certify.points import Certificate, Point, Start
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import Budget, Report, Run, Target, Work
 from .losses_at import Evaluated
 from .parts import columns_of, losses_of, penalty_of
-from .state import GapLook, Progress, State, placed
+from .state import GapLook, Progress, State, Told, placed
 from .tuning import SetTuning
 
 #: what `GramModel.solve` takes
@@ -60,7 +61,7 @@ class SparseRun(Run):
         self.state = self._start(problem, at)
         self.theta, self.floor = math.inf if at.w is None else 1.0, tuning.floor
         self._steeper: Vector | None = None
-        self.cost, self._counted = 0.0, 0
+        self.cost, self._told = 0.0, Told()
         self._look, self._progress = GapLook(), Progress()
         self.turned = False  # whether it goes on from another alpha, and is nearly right
         self.stuck = False
@@ -125,7 +126,7 @@ class SparseRun(Run):
         self.theta = 1.0
         self.now(pair=None)
         self._look, self._progress = GapLook(), Progress()
-        self.cost, self._counted, self.stuck, self.turned = 0.0, 0, False, True
+        self.cost, self._told, self.stuck, self.turned = 0.0, Told(), False, True
         return self
 
     def resume(self, problem: ERM, target: Target, w: Vector | None = None) -> SparseRun | None:
@@ -136,7 +137,7 @@ class SparseRun(Run):
 
     def advance(self, budget: Budget) -> Work:
         """Rounds until the gap is predicted to pass, or the budget is spent."""
-        first = self.cost
+        self._told.begin(budget, self.cost)
         if not self.begun:
             self.begin(budget)
         elif self.turned and self.blind and budget.passes > 0:
@@ -147,7 +148,7 @@ class SparseRun(Run):
             self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
             if self.theta == 1 and gap <= self._tol * abs(value):
                 break
-            if budget.expired or self.cost - first >= budget.passes:
+            if self.is_over():
                 break
             before = self.cost
             if self.cost > self.most:
@@ -156,21 +157,19 @@ class SparseRun(Run):
             if self._idles(gap, value) or not self.round(gap, value):
                 return self._give_up(gap <= STALL * abs(value), budget)
             self.cost = max(self.cost, before + 0.1)  # so that a budget ends it in any case
-        return self._work()
+        return self._told.more(self.cost)
 
-    def _work(self) -> Work:
-        """The passes that were not counted yet."""
-        passes = max(math.ceil(self.cost) - self._counted, 1)
-        self._counted += passes
-        return Work(passes)
+    def is_over(self, more: float = 0.0) -> bool:
+        """Whether the budget is spent, so many passes later."""
+        return self._told.is_over(self.cost + more)
 
     def _give_up(self, rounding: bool, budget: Budget) -> Work:
         """It gets no further, by rounding or else. Without a successor, the budget is spent."""
         if not rounding and self.refine():
             self.begin_again()
-            return self._work()
+            return self._told.more(self.cost)
         self.stuck = rounding or not self.alone
-        return self._work() if self.stuck else Work(max(budget.passes, 1))
+        return self._told.more(self.cost) if self.stuck else Work(max(budget.passes, 1))
 
     def begin_again(self) -> None:
         """Matrices are float64 now, which get a chance of their own."""
@@ -391,6 +390,12 @@ class SparseRun(Run):
         if self.losses.constant:
             return tuning.exact * first, max(tuning.inner * gap, least), fine, least
         return FORCING * first, math.inf, fine, least
+
+    def solve(self, model: Any, *wanted: float) -> None:
+        """Minimise a model, within the budget; its work counts as passes."""
+        each = costs.look(self.problem) * self.losses.outputs
+        model.solve(*wanted, lambda work: self.is_over(work / each))
+        self.cost += model.work / each
 
     def lifts(self) -> bool:
         """Nothing moved: whether a floor that is higher is still to be tried."""

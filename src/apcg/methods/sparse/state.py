@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._base.validation import Index, Vector
 from ...certify.points import Certificate
+from ..base import Budget, Work
 from .losses_at import Evaluated
 
 
@@ -65,6 +66,27 @@ class Progress:
     def in_stage(self) -> Progress:
         """With one round more in this stage."""
         return replace(self, rounds=self.rounds + 1)
+
+
+class Told:
+    """The passes that a run has told of, and the budget it has."""
+
+    def __init__(self) -> None:
+        self._passes, self._budget, self._end = 0, Budget(0), math.inf
+
+    def begin(self, budget: Budget, cost: float) -> None:
+        """A budget, for a run that has taken `cost` passes so far."""
+        self._budget, self._end = budget, cost + budget.passes
+
+    def is_over(self, cost: float) -> bool:
+        """Whether the budget is spent."""
+        return self._budget.expired or cost >= self._end
+
+    def more(self, cost: float) -> Work:
+        """The passes that were not told yet."""
+        passes = max(math.ceil(cost) - self._passes, 1)
+        self._passes += passes
+        return Work(passes)
 
 
 def placed(w: Any, W: Index | slice, v: Any) -> Any:

@@ -94,7 +94,7 @@ class AllColumnsRun(DenseRun):
         sweeps = WHOLE_SWEEPS if constant else tuning.sweeps
         model = GramModel(G, descent, w, penalty, tuning, sweeps)
         wanted = self.wanted(descent, w, penalty, gap, value)
-        model.solve(*((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # an exact one: once
+        self.solve(model, *((0.0, 0.0) if constant else wanted[:2]), *wanted[2:])  # exact: once
         step = model.v - w
         if not step.any():
             return self._renew(new)

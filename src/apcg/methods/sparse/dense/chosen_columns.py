@@ -83,7 +83,7 @@ class ChosenColumnsRun(DenseRun):
             if not self.step(block, descent, gap, value):
                 break
             moved = True
-            if k + 1 < steps and self._nearly(block):
+            if self.is_over() or (k + 1 < steps and self._nearly(block)):
                 break
         if moved and not self.losses.constant:  # which has arrived
             self.descend()
@@ -221,7 +221,7 @@ class ChosenColumnsRun(DenseRun):
         w = self.w[W]
         sweeps = WARM_SWEEPS if self.turned else self.tuning.sweeps
         model = GramModel(G, descent, w, penalty, self.tuning, sweeps)
-        model.solve(*self.wanted(descent, w, penalty, gap, value))
+        self.solve(model, *self.wanted(descent, w, penalty, gap, value))
         step = model.v - w
         if not step.any():
             return False

@@ -14,7 +14,7 @@ from ...._kernels.sparse import lasso, panels
 from ....penalties.groups import safe_norms
 from ....problems.erm import ERM
 from ...linalg.factor import Factor
-from ..gram import NEWTONS
+from ..gram import NEWTONS, IsOver, never
 from ..tuning import SetTuning
 
 
@@ -133,9 +133,12 @@ class GroupModel:
 
     def __init__(
         self, G: Matrix, descent: Any, w: Any, on: GroupPenalty, tuning: SetTuning,
-        bend: Vector | None = None,
+        bend: Vector | None = None, room: float = math.inf,
     ) -> None:  # fmt: skip
-        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known."""
+        """`bend` are the largest eigenvalues of the groups' parts of G, if they are known.
+
+        After `room` ns it is left soon, solved or not.
+        """
         size = w.shape[0]
         self.G, self._on, self._tuning = np.ascontiguousarray(G), on, tuning
         # a row for each output, so that a step of the sweeps goes along rows
@@ -144,7 +147,7 @@ class GroupModel:
         bend = largest(self.G, on.starts) if bend is None else bend
         self._bend = np.maximum(bend, 0.0) * (1 + 1e-12)
         #: ns that it took, as predicted
-        self.work = 0.0
+        self.work, self._room = 0.0, room
 
     @property
     def v(self) -> Matrix:
@@ -157,31 +160,35 @@ class GroupModel:
         return self._g.T
 
     def solve(
-        self, target: float, enough: float, fine: float, least: float, room_ns: float = math.inf
+        self, target: float, enough: float, fine: float, least: float, is_over: IsOver = never
     ) -> None:
-        """As in `gram`, with violations relative to a_q; for about `room_ns`, or a few turns."""
+        """As in `gram`, with violations relative to a_q."""
         t, on = self._tuning, self._on
         K, size = self._v.shape
         single = on.starts.size == size + 1
         room = np.empty(K * (1 if single else int((on.starts[1:] - on.starts[:-1]).max())))
-        most = max(t.sweeps, int(self._newton_cost(size) / self._sweep_cost(size, len(on.a))))
+        newton, sweep = self._newton_cost(size), self._sweep_cost(size, len(on.a), size)
+        most = max(t.sweeps, int(newton / sweep))
         for turn in range(t.turns):
-            if turn >= MODEL.turns and self.work > room_ns:
+            if turn >= MODEL.turns and self.work > self._room:
                 return
             sweeps, worst = lasso.group_sweeps(
                 self.G, self._g, self._v, on.starts, self._bend, on.a, room, most, target, enough,
                 fine, least,
             )  # fmt: skip
-            self.work += sweeps * self._sweep_cost(size, len(on.a))
+            moving = int(np.count_nonzero(self._v[0]))
+            self.work += sweeps * self._sweep_cost(size, len(on.a), moving)
             if sweeps < most or worst == 0:
                 return
             for _ in range(NEWTONS):
-                self.work += self._newton_cost(size)
+                if is_over(self.work):
+                    return
+                self.work += self._newton_cost(moving)
                 if not self._newton():
                     break
 
-    def _sweep_cost(self, size: int, groups: int) -> float:
-        return MODEL.group * groups + MODEL.madd * size * size * len(self._v)
+    def _sweep_cost(self, size: int, groups: int, moving: int) -> float:
+        return MODEL.group * groups + MODEL.madd * size * moving * len(self._v)
 
     def _newton_cost(self, size: int) -> float:
         return MODEL.calls + MODEL.cube[len(self._v) > 1] * size**3

@@ -82,6 +82,8 @@ class GroupRun(SparseRun):
             if not self._step(near, gap, value):
                 break
             moved = True
+            if self.is_over():
+                break
         if moved:
             self.descend()
         return moved or self.lifts()
@@ -124,10 +126,9 @@ class GroupRun(SparseRun):
             G = G.copy() if self.losses.constant else G  # that of the set is kept
             G[np.diag_indices(len(G))] += on.b
             descent = descent - on.b * w
-        model = GroupModel(G, descent, w, on, self.tuning)
-        each = costs.look(self.problem) * self.losses.outputs
-        model.solve(*wanted, MODEL.passes * each)
-        self.cost += model.work / each
+        room = MODEL.passes * costs.look(self.problem) * self.losses.outputs
+        model = GroupModel(G, descent, w, on, self.tuning, room=room)
+        self.solve(model, *wanted)
         v = model.v.reshape(w.shape)
         step = v - w
         if not step.any():
