@@ -79,6 +79,8 @@ MUTANTS = [
     Mutant("methods/plan/plan.py", "a step more than there is room for",
            "self._passes + self._step >= self._latest", "self._passes >= self._latest", BOUNDED,
            only="leave_room"),
+    Mutant(RUN, "products run ahead of the gap", "if not rows.count:", "if False:", INTERIOR,
+           only="run_ahead"),
     Mutant(RUN, "one matrix for outputs that are apart",
            "return problem.separable and (problem.K == 1 or problem.loss.by_output)",
            "return problem.separable and problem.K == 1", INTERIOR, only="are_apart"),
