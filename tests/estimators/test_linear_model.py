@@ -399,6 +399,13 @@ def test_a_path_at_a_tolerance_of_rounding(l1_ratio):
     np.testing.assert_allclose(slope[on], alphas[-1] * l1_ratio * np.sign(w[on]), rtol=1e-9)
 
 
+def test_a_gap_below_rounding_is_told_as_rounding():
+    X = np.array([[0.0], [1.0], [2.0]])
+    for model in (L.Lasso(alpha=10.0), L.MultiTaskElasticNet(alpha=1, tol=1e-8)):
+        Y = np.hstack([X, X]) if "Multi" in type(model).__name__ else X.ravel()
+        assert 0 < model.fit(np.hstack([X, X]), Y).dual_gap_ < 1e-5
+
+
 def test_a_path_down_to_no_penalty():
     X, y, _ = data("diabetes")
     _, coefs, _ = L.lasso_path(X, y - y.mean(), alphas=[1.0, 0.0])

@@ -151,6 +151,9 @@ def test_which_problems_are_solved_here():
     assert taken(problem(n=5_000, loss="squared"))
     assert taken(softmax())
     assert taken(problem(loss="hinge"))
+    assert taken(rows_alike())
+    assert taken(rows_alike(penalty="group_elasticnet", intercept=True))
+    assert not taken(rows_alike(n=20))
     for other in (
         problem(n=2_000),
         problem(n=15),
@@ -267,3 +270,50 @@ def test_which_wide_problems_are_taken():
     hidden = ERM(1e4 * p.samples.stored, p.y, "logistic", "l2", 1e-12)
     assert not small.is_small(hidden)  # the rounding of X X' hides alpha
     assert np.isfinite(solve(hidden).primal)
+
+
+def rows_alike(seed=0, K=2, penalty="group", alpha=0.1, n=120, d=8, **more):
+    """K targets of columns that are correlated, far from zero and of different scales."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.1 * rng.standard_normal((d, d)))
+    X = X * 10.0 ** rng.integers(-1, 2, d) + 0.2
+    Y = X[:, :3] @ rng.standard_normal((3, K)) + rng.standard_normal((n, K))
+    return ERM(X, Y if K > 1 else Y[:, 0], "squared", penalty, alpha, **more)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(("group", "group_elasticnet")), st.floats(-3, 0),
+    st.booleans(), st.booleans(), st.sampled_from((1e-4, 1e-8)),
+)  # fmt: skip
+def test_norms_of_rows_are_those_of_the_plan(seed, penalty, power, weighted, intercept, tol):
+    weights = np.random.default_rng(seed).uniform(0.5, 2.0, 120) if weighted else None
+    p = rows_alike(seed, 2, penalty, 10.0**power, sample_weight=weights, intercept=intercept)
+    r, usual = solve(p, tol=tol, random_state=0), solve(p, Auto(), tol=tol, random_state=0)
+    assert p.primal(r.w, r.intercept) == pytest.approx(r.primal, rel=1e-12)
+    assert r.primal - p.dual(r.x) <= tol * r.primal * (1 + 1e-9) + 1e-14
+    assert r.primal == pytest.approx(usual.primal, rel=2 * tol, abs=1e-14)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from((1, 3)), st.booleans(), st.sampled_from((1e-5, 1e-9)))
+def test_a_path_by_moments_is_that_of_single_answers(seed, K, ridged, tol):
+    """Every gap is at least the true one, which a finer answer of the usual way shows."""
+    penalty = ("l1", "elasticnet") if K == 1 else ("group", "group_elasticnet")
+    p, alphas = rows_alike(seed, K, penalty[ridged]), np.geomspace(10, 0.01, 12)
+    found = small.path_small(p, alphas, tol)
+    assert len(found) == alphas.size
+    for alpha, r in zip(alphas, found, strict=True):
+        at = p.with_alpha(float(alpha))
+        fine = solve(at, Auto(), tol=1e-12, random_state=0)
+        assert at.primal(r.w) - fine.primal <= r.gap
+        assert r.gap <= max(tol, small.ENOUGH) * at.primal(r.w) * (1 + 1e-9)
+
+
+def test_a_path_that_rounding_hides_is_not_by_moments():
+    """A target that is fitted to its last digits: the moments show nothing of what is left."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 5))
+    p = ERM(X, X @ np.ones(5) + 1e-9 * rng.standard_normal(100), "squared", "l1", 1.0)
+    alphas = np.array([1e-1, 1e-16])
+    assert len(small.path_small(p, alphas, 1e-9)) == 1

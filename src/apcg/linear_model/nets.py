@@ -171,13 +171,14 @@ def _fit(
     plan = Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
     starts = _starts(model, problems, offsets)
     cold = all(start is None for start in starts)
-    gap = SMALL if cold and not joint and is_small(first) else gap_of(first)
+    gap = SMALL if cold and is_small(first) else gap_of(first)
     found = answers.solve(plan, model.tol, model.max_iter, model.random_state, starts, gap)
     for name, value in describe(found).items():
         setattr(model, name, value)
     most = PASSES if model.max_iter is None else model.max_iter
     passes = [min(r.epochs, most) for r in found]  # 0 after a warm start at the optimum
-    gaps = np.array([r.gap for r in found], dtype=X.dtype)
+    # a gap of zero is one below the rounding of P
+    gaps = np.array([max(r.gap, np.spacing(r.primal)) for r in found], dtype=X.dtype)
     one = len(found) == 1
     model.n_iter_, model.dual_gap_ = (passes[0], gaps[0]) if one else (passes, gaps)
 

@@ -14,6 +14,7 @@ from .._base.validation import Vector, is_sparse
 from ..certify.result import Solution
 from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
+from ..run.small import Looked, path_small
 from . import _sklearn as private
 from ._sklearn import theirs
 from .answers import Answers, Gap
@@ -199,7 +200,7 @@ def gap_of(problem: ERM) -> Gap:
 
 def _solve(
     X: Any, y: Any, grid: Vector, l1_ratio: float, positive: bool, coef: Any, told: dict[str, Any]
-) -> Sequence[Solution]:
+) -> Sequence[Solution | Looked]:
     """The answers for all alphas.
 
     scikit-learn's classes give dense data centred and times the roots of the weights. Sparse data
@@ -216,9 +217,15 @@ def _solve(
     answers = Answers()
     how, gap = (told["tol"], told["max_iter"], told["random_state"]), gap_of(problem)
     if grid.size > 1:
-        found = answers.path(problem, grid[grid > 0], *how, gap) if np.any(grid > 0) else []
+        goal, falling = gap.of(told["tol"]), bool(np.all(grid[1:] <= grid[:-1]))
+        found: list[Solution | Looked] = []
+        if falling and told["max_iter"] and goal >= gap.usual:  # who wants more gets it from rows
+            found += path_small(problem, grid[grid > 0], goal)
+        rest = grid[len(found) :]
+        if np.any(rest > 0):
+            found += answers.path(problem, rest[rest > 0], *how, gap)
         plans = [_alone(problem, alpha) for alpha in grid[grid == 0]]
-        return found + [answers.solve(plan, *how, gap=gap)[0] for plan in plans]
+        return [*found, *(answers.solve(plan, *how, gap=gap)[0] for plan in plans)]
     plan = _alone(problem, grid[0])
     problem = plan.problems[0]
     start = None

@@ -5,8 +5,8 @@ watch or to go on from, if the problem is dense and has few features:
 
 - few rows, a smooth loss, L2: Newton's method; the softmax too, and hinge and epsilon-insensitive
   losses by interior points, by the usual steps without a plan
-- the squared loss with L2, one matrix, with L1 or elastic net, coordinate descent on it; the rows
-  may be many, for X is read twice or three times only
+- the squared loss with L2, one matrix, with L1, elastic net or norms of the rows of W, coordinate
+  descent on it; the rows may be many, for X is read twice or three times only
 - few rows with many features, squared or logistic loss, L2: Newton's method in their span
 
 Where a kernel says that it cannot, `solve` takes its usual way.
@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._base.validation import Matrix, Vector
+from .._kernels.newton import descent, squares
 from .._kernels.newton import small as kernel
-from .._kernels.newton import squares
 from ..certify import scales
 from ..certify.certificate import certify, certify_at_slopes, certify_given, stated
 from ..certify.points import Certificate, Point, Report, Start
@@ -47,6 +48,8 @@ FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
 #: One weight for all rows and at least so many numbers of X: its Gram matrix is by BLAS, in 0.6 of
 #: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
 BLAS = 2**16
+#: Rows at most that are one sum, of which the sums over all rows are made: rounding grows with it.
+BLOCK = 1024
 #: Features at most of ridge regression with a y of columns, which BLAS does.
 OF_COLUMNS = 500
 #: Rows of a wide X at most. Of the plan's time (squared; logistic; 2 and 10 features a row) 30 rows
@@ -59,6 +62,8 @@ TIGHT = 1e-10
 #: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
 #: passes that a user must leave for that.
 STEPS, SWEEPS, PASSES = 40, 500, 100
+#: Sweeps for an alpha of a path, which begins at the answer before; the gap that moments can show.
+PATH_SWEEPS, ENOUGH, EPS = 5000, 1e-8, 2.0**-52
 
 
 def is_small(problem: ERM) -> bool:
@@ -72,15 +77,20 @@ def is_small(problem: ERM) -> bool:
         return False
     if n >= MANY and (n * d > NUMBERS or loss.name != "squared"):
         return False
-    if not (p.samples.in_memory and isinstance(p.g, Interval) and p.g.is_unbounded):
+    if not p.samples.in_memory or not loss.compiled:
         return False
-    if not loss.compiled or p.samples.view(views.whole).dtype != np.float64:
+    if p.samples.view(views.whole).dtype != np.float64:
+        return False
+    g: Any = p.g
+    if g.in_groups:
+        rows = g.of_rows and g.last is None and g.a > 0
+        return bool(rows and d <= FEATURES and _of_squares(p))
+    if not (isinstance(p.g, Interval) and p.g.is_unbounded):
         return False
     if loss.kind == SOFTMAX:
         return bool(p.g.is_quadratic and softmax.applies(p) and softmax.at_once(p))
     if p.K > 1:
-        squares = isinstance(loss, Columns) and loss.loss.name == "squared"
-        return bool(squares and p.g.is_quadratic and p.dual_form)
+        return bool(_of_squares(p) and p.g.is_quadratic and p.dual_form)
     if p.g.is_quadratic and loss.gamma > 0:
         return bool(p.dual_form and loss.kernel in ("logistic", "interval"))
     if p.g.is_quadratic:
@@ -100,6 +110,12 @@ def _is_wide(problem: ERM) -> bool:
     return case.wide and not (case.raw or case.unpenalised)
 
 
+def _of_squares(problem: ERM) -> bool:
+    """Whether it is the squared loss, of one output or of each of many."""
+    loss = problem.loss
+    return bool((loss.loss if isinstance(loss, Columns) else loss).name == "squared")
+
+
 def solve_small(problem: ERM, options: Options) -> Solution | None:
     """The answer; None if the usual way has to be taken: also if somebody watches."""
     begun, o = time.perf_counter(), options
@@ -108,7 +124,7 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
         return None
     X, quadratic = problem.samples.view(views.whole), problem.g.is_quadratic
     way = _lasso if not quadratic else _newton if problem.loss.gamma > 0 else _interior
-    if problem.K > 1:
+    if problem.K > 1 and quadratic:
         way = _softmax if problem.loss.kind == SOFTMAX else _ridge_of_columns
     elif len(X) < problem.d:
         way = _span
@@ -136,8 +152,8 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     w, x, polish = np.zeros(d + p.intercept), np.empty(n), int(tol < TIGHT)
     if loss.name == "squared":
         steps, primal, gap = squares.ridge(
-            X, p.intercept, p.y, p.weights, 1 / p.n, loss.gamma, ridge, tol, WEAK, polish, STEPS,
-            *_moments(p, X), w, x,
+            X, p.intercept, p.y[:, None], p.weights, 1 / p.n, loss.gamma, ridge, tol, WEAK, polish,
+            STEPS, *_moments(p, X), w, x,
         )  # fmt: skip
     else:
         steps, primal, gap = kernel.newton(
@@ -152,23 +168,27 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
     return found, passes, f"newton: {n:,} samples for {d:,} features"
 
 
-def _moments(problem: ERM, X: Matrix) -> tuple[Matrix, Vector]:
-    """X' diag(s) X, its upper triangle, and X' diag(s) y; with a border for an intercept."""
+def _by_blas(problem: ERM, X: Matrix) -> bool:
+    return problem.weights.size == 1 and X.size >= BLAS
+
+
+def _moments(problem: ERM, X: Matrix) -> tuple[Matrix, Matrix]:
+    """X' diag(s) X, its upper triangle, and y' diag(s) X; with a border for an intercept."""
     p, d = problem, X.shape[1]
-    unit, size = 1 / (p.n * p.loss.gamma), d + p.intercept
-    H, c = np.empty((size, size)), np.empty(size)
-    if p.weights.size > 1 or X.size < BLAS:
-        squares.moments(X, p.intercept, p.y, p.weights, unit, H, c)
+    unit, size, Y = 1 / (p.n * p.loss.gamma), d + p.intercept, p.y.reshape(len(X), -1)
+    H, c = np.empty((size, size)), np.empty((p.K, size))
+    if not _by_blas(p, X):
+        squares.moments(X, p.intercept, Y, p.weights, unit, H, c)
         return H, c
-    H[:], c[:], step = 0.0, 0.0, BLAS // d
+    H[:], c[:], step = 0.0, 0.0, min(BLAS // d, BLOCK)
     for first in range(0, len(X), step):  # what is read once is in the cache for the second product
-        part, y = X[first : first + step], p.y[first : first + step]
+        part, y = X[first : first + step], Y[first : first + step]
         H[:d, :d] += part.T @ part
-        c[:d] += y @ part
+        c[:, :d] += y.T @ part
         if p.intercept:
             H[:d, d] += np.ones(len(part)) @ part
     if p.intercept:
-        H[d, d], c[d] = len(X), p.y.sum()
+        H[d, d], c[:, d] = len(X), Y.sum(axis=0)
     unit *= p.weights[0]
     return unit * H, unit * c
 
@@ -243,21 +263,65 @@ def _span(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] |
     return certify(p, at), passes, f"span: only {n:,} samples for {p.d:,} features"
 
 
+def _parts(problem: ERM) -> tuple[Vector, Vector]:
+    """The strengths of the norm of each feature's numbers, and of their square, without alpha."""
+    g: Any = problem.g
+    a, b = (g.a, g.ridge) if g.in_groups else (g.a, g.b)
+    return np.full(problem.d, a, dtype=float), np.full(problem.d, b, dtype=float)
+
+
 def _lasso(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
-    p, g = problem, problem.interval
+    p, (soft, ridge) = problem, _parts(problem)
     n, d = X.shape
-    soft, ridge = np.full(d, p.alpha) * g.a, np.full(d, p.alpha) * g.b
-    w, x = np.zeros(d + p.intercept), np.empty(n)
-    sweeps, primal, dual = squares.lasso(
-        X, p.intercept, p.y, p.weights, 1 / p.n, p.loss.gamma, soft, ridge, tol, SWEEPS,
-        *_moments(p, X), w, x,
+    w, x = np.zeros((p.K, d + p.intercept)), np.empty((n, p.K))
+    sweeps, primal, dual = descent.lasso(
+        X, p.intercept, p.y.reshape(n, -1), p.weights, 1 / p.n, p.loss.gamma, p.alpha * soft,
+        p.alpha * ridge, tol, SWEEPS, *_moments(p, X), w, x,
     )  # fmt: skip
     if not sweeps:
         return None
-    b, own = float(w[d]) if p.intercept else 0.0, w[:d].copy()
+    own: Vector = np.ascontiguousarray(w[:, :d].T)
+    b: Any = w[:, d].copy() if p.intercept else np.zeros(p.K)
+    if p.K == 1:
+        own, x, b = own[:, 0], x[:, 0], float(b[0])
     if dual > -math.inf and not (p.intercept and p.imbalance(x) > 1):
         found = stated(own, x, b, np.empty(0), primal, dual)
     else:
         found = certify(p, Point(own, None, b))
     passes = math.ceil(2 + 0.25 * d + sweeps * d / n)
     return found, passes, "working_set: the penalty makes weights zero, and few features"
+
+
+class Looked(NamedTuple):
+    """An answer of a path without its dual point: what is known from moments."""
+
+    w: Vector
+    gap: float
+    epochs: int
+
+
+def path_small(problem: ERM, alphas: Vector, tol: float) -> list[Looked]:
+    """The answers for falling alphas from one Gram matrix, as far as that is good for.
+
+    Nothing but the matrix is read for them. Their gaps are those of dual points that are not
+    written out, which a pass over the rows for each would take, and have a bound on rounding in
+    them.
+    """
+    p = problem
+    if not is_small(p) or p.g.is_quadratic or p.intercept:
+        return []
+    X, (soft, ridge) = p.samples.view(views.whole), _parts(p)
+    n, d = X.shape
+    Y = p.y.reshape(n, -1)
+    total = float(np.sum(np.broadcast_to(p.weights, n)[:, None] * Y**2)) / (p.n * p.loss.gamma)
+    terms = n / (BLOCK if _by_blas(p, X) else 4) + min(n, BLOCK)  # of a sum of sums
+    relative = EPS * (terms + 2 * d + 16)
+    W, looks = np.empty((alphas.size, p.K, d)), np.empty((alphas.size, 3))
+    count = descent.path(
+        *_moments(p, X), total, relative, soft, ridge, alphas, tol, max(tol, ENOUGH), PATH_SWEEPS,
+        W, looks,
+    )  # fmt: skip
+    return [
+        Looked(np.ascontiguousarray(W[k].T) if p.K > 1 else W[k, 0], float(gap), 1)
+        for k, gap in enumerate(looks[:count, 1])
+    ]

@@ -19,81 +19,77 @@ cdef double EPS = 2.0**-52
 #: Rows that are read, and read again while they are in the cache.
 cdef enum:
     BLOCK = 256
-#: Below this tolerance all digits of w are wanted.
-cdef double TIGHT = 1e-10
 
 
-
-cdef struct Squares:
-    # (1/2) sum_i s_i (a_i'w + b - y_i)^2, s_i = weights_i unit
-    const double *X
-    Py_ssize_t n, d, size
-    const double *y
-    const double *weights
-    Py_ssize_t mask
-    double unit
-
-
-cdef Squares squares_of(const double[:, ::1] X, bint border, const double[::1] y,
+cdef Squares squares_of(const double[:, ::1] X, bint border, const double[:, ::1] y,
                         const double[::1] weights, double unit) noexcept:
-    return Squares(&X[0, 0], X.shape[0], X.shape[1], X.shape[1] + border, &y[0], &weights[0],
-                   -1 if weights.shape[0] > 1 else 0, unit)
+    return Squares(&X[0, 0], X.shape[0], X.shape[1], X.shape[1] + border, y.shape[1], &y[0, 0],
+                   &weights[0], -1 if weights.shape[0] > 1 else 0, unit)
 
 
 cdef void moments_of(const Squares *p, double *room, double *H, double *c) noexcept nogil:
     cdef double[BLOCK] s
     cdef double[BLOCK] sy
-    cdef Py_ssize_t i, j, rows
+    cdef Py_ssize_t i, j, k, rows
     for j in range(p.size * p.size):
         H[j] = 0.0
-    for j in range(p.size):
+    for j in range(p.K * p.size):
         c[j] = 0.0
     i = 0
     while i < p.n:
         rows = min(p.n - i, <Py_ssize_t>BLOCK)
         for j in range(rows):
             s[j] = p.weights[(i + j) & p.mask] * p.unit
-            sy[j] = s[j] * p.y[i + j]
         apcg_gram_double(p.X + i * p.d, rows, p.d, s, p.size > p.d, room, H)
-        apcg_add_rows_double(p.X + i * p.d, rows, p.d, sy, c)
-        if p.size > p.d:
-            c[p.d] += sum_of(sy, rows, False)
+        for k in range(p.K):
+            for j in range(rows):
+                sy[j] = s[j] * p.y[(i + j) * p.K + k]
+            apcg_add_rows_double(p.X + i * p.d, rows, p.d, sy, c + k * p.size)
+            if p.size > p.d:
+                c[k * p.size + p.d] += sum_of(sy, rows, False)
         i += BLOCK
 
 
-def moments(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
-            double unit, double[:, ::1] H, double[::1] c):
-    """H = the upper triangle of X' diag(s) X and c = X' diag(s) y, s = unit weights, in one pass."""
+def moments(const double[:, ::1] X, bint border, const double[:, ::1] y,
+            const double[::1] weights, double unit, double[:, ::1] H, double[:, ::1] c):
+    """H = the upper triangle of X' diag(s) X and c = y' diag(s) X, s = unit weights, in one pass."""
     cdef Squares p = squares_of(X, border, y, weights, unit)
     cdef double[::1] room = np.empty(2 * max(APCG_GRAM_BLOCK, p.size + 8))
     with nogil:
-        moments_of(&p, &room[0], &H[0, 0], &c[0])
+        moments_of(&p, &room[0], &H[0, 0], &c[0, 0])
 
 
 cdef double residuals(const Squares *p, const double *w, double *x, double *pull,
                       bint all_of_it) noexcept nogil:
-    """The loss at w, x = y - X w - b and pull = X' diag(s) x, in one pass over X.
+    """The loss at W, x = y - W a - b and pull = x' diag(s) X, in one pass over X.
 
-    Unless `all_of_it`, only the border's entry of `pull` is written.
+    Unless `all_of_it`, only the border's entries of `pull` are written.
     """
     cdef double[BLOCK] sx
-    cdef Py_ssize_t i, j, rows
-    cdef double total = 0.0, part, b = w[p.d] if p.size > p.d else 0.0
-    for j in range(0 if all_of_it else p.d, p.size):
-        pull[j] = 0.0
+    cdef Py_ssize_t i, j, k, at, rows
+    cdef double total = 0.0, part
+    cdef const double *own
+    cdef double *out
+    for k in range(p.K):
+        for j in range(0 if all_of_it else p.d, p.size):
+            pull[k * p.size + j] = 0.0
     i = 0
     while i < p.n:
         rows = min(p.n - i, <Py_ssize_t>BLOCK)
-        part = 0.0
-        for j in range(rows):
-            x[i + j] = p.y[i + j] - b - apcg_dot_double(p.X + (i + j) * p.d, w, p.d)
-            sx[j] = p.weights[(i + j) & p.mask] * p.unit * x[i + j]
-            part += sx[j] * x[i + j]
-        if all_of_it:
-            apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, pull)
-        if p.size > p.d:
-            pull[p.d] += sum_of(sx, rows, False)
-        total += part
+        for k in range(p.K):
+            own, out, part = w + k * p.size, pull + k * p.size, 0.0
+            for j in range(rows):
+                at = (i + j) * p.K + k
+                x[at] = p.y[at] - apcg_dot_double(p.X + (i + j) * p.d, own, p.d)
+                if p.size > p.d:
+                    x[at] -= own[p.d]
+                sx[j] = p.weights[(i + j) & p.mask] * p.unit * x[at]
+                part += sx[j] * x[at]
+            if all_of_it:
+                apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, out)
+            if p.size > p.d:
+                out[p.d] += sum_of(sx, rows, False)
+            total += part
         i += BLOCK
     return 0.5 * total
 
@@ -123,16 +119,16 @@ cdef double slopes(const double *H, const double *c, const double *w, Py_ssize_t
     return total
 
 
-def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
+def ridge(const double[:, ::1] X, bint border, const double[:, ::1] y, const double[::1] weights,
           double scale, double gamma, const double[::1] ridges, double tol, double least,
-          int polish, int most, const double[:, ::1] gram, const double[::1] c, double[::1] w,
-          double[::1] x) -> tuple[int, float, float]:
+          int polish, int most, const double[:, ::1] gram, const double[:, ::1] moment,
+          double[::1] w, double[::1] x) -> tuple[int, float, float]:
     """One factor for the squared loss, and steps with it to a gap of tol P; b is the best for w.
 
         (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + (1/2) sum_j ridges_j w_j^2
 
-    `gram` and `c` are those of `moments`, for a unit of scale/gamma. A step is a pass over X, which
-    also gives the gap at w. Where `gram` and `c` bound the gap, rounding and all, the pass is half
+    `gram` and `moment` are those of `moments`, for a unit of scale/gamma. A step is a pass over X, which
+    also gives the gap at w. Where these bound the gap, rounding and all, the pass is half
     a one. `polish` steps are added at the end; no more than `most` are made in all, and none that
     brings nothing. Returns steps, P and P - D at x = s (y - X w - b)/gamma, which is written. Steps
     of 0 say that it cannot: the factor has too few digits.
@@ -146,13 +142,14 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
     cdef double *off = diagonal + size
     cdef double *H = off + size
     cdef const double *edge = &gram[0, d] if border else NULL
+    cdef const double *c = &moment[0, 0]
     cdef double P = 0.0, gap = 0.0, shift = 0.0, square = 0.0, before, slope
     cdef double relative = EPS * (p.n + 2 * size + 16)  # twice what it may be
     cdef int step = 0
     cdef bint done = False, known
     with nogil:
         for i in range(p.n):
-            square += p.unit * weights[i & p.mask] * y[i] * y[i]
+            square += p.unit * weights[i & p.mask] * p.y[i] * p.y[i]
         for j in range(size * size):
             H[j] = (&gram[0, 0])[j]
         for j in range(size):
@@ -166,7 +163,7 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
                 for j in range(size):
                     w[j] += way[j]
                 before, gap = gap, 0.0
-                P = 0.5 * (square - slopes(&gram[0, 0], &c[0], &w[0], size, square, relative, g, off))
+                P = 0.5 * (square - slopes(&gram[0, 0], c, &w[0], size, square, relative, g, off))
                 for j in range(d):
                     slope = fabs(g[j] - ridges[j] * w[j]) + off[j]
                     gap += 0.5 * slope * (slope / ridges[j])
@@ -192,139 +189,3 @@ def ridge(const double[:, ::1] X, bint border, const double[::1] y, const double
         for i in range(p.n):
             x[i] = weights[i & p.mask] / gamma * (x[i] - shift)
     return step if done else 0, P, gap
-
-
-def lasso(const double[:, ::1] X, bint border, const double[::1] y, const double[::1] weights,
-          double scale, double gamma, const double[::1] soft, const double[::1] ridge, double tol,
-          int most, double[:, ::1] gram, double[::1] moment, double[::1] w,
-          double[::1] x) -> tuple[int, float, float]:
-    """Coordinate descent on the Gram matrix of a squared loss with L1, to a gap of tol P.
-
-        P = (scale/(2 gamma)) sum_i s_i (a_i'w + b - y_i)^2 + sum_j soft_j |w_j| + (ridge_j/2) w_j^2
-
-    H = X'SX and c = X'Sy, `gram` and `moment`, are overwritten. With them the gap of any w takes
-    d^2 numbers:
-
-        |r|^2 = y'Sy - 2 c'w + w'Hw,  <y, r> = y'Sy - c'w,  X'Sr = c - H w
-
-    Sweeps go on until that is small. Then one more pass computes r, P and X'Sr from w alone, which
-    is what the certificate is made of, with x = t s r/gamma. If it does not do, sweeps go on with
-    that X'Sr. t makes x feasible where there is no ridge_j, with a bound on the rounding of X'Sr to
-    spare. Below a tol of TIGHT sweeps go on until no digit of w moves: a pass costs more. b, the
-    last of w, is the best for the others. Returns sweeps, P and D; 0 sweeps if `most`
-    are too few or a feature has no curvature; D of -infinity if rounding leaves too little for tol.
-    """
-    cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
-    cdef Py_ssize_t d = p.d, size = p.size, i, j, k
-    cdef double[::1] space = np.zeros(4 * size)
-    cdef double *c = &moment[0]
-    cdef double *q = &space[0]
-    cdef double *edge = q + size
-    cdef double *pull = edge + size
-    cdef double *norm = pull + size
-    cdef double *H = &gram[0, 0]
-    cdef double moved, old, new, r, mean = 0.0, curvature, yy = 0.0, yr, rr, share = 0.3
-    cdef double P = 0.0, D = -INFINITY, t = 0.0, shift = 0.0, least = 1e-15
-    cdef int sweep = 0
-    cdef bint able = True
-    with nogil:
-        for j in range(d):
-            norm[j] = sqrt(H[j * size + j])
-            able = able and norm[j] > 0.0 and soft[j] + ridge[j] > 0.0
-        if border:
-            mean = c[d] / H[d * size + d]
-            for j in range(d):
-                edge[j] = H[j * size + d]
-                r = edge[j] / H[d * size + d]
-                c[j] -= c[d] * r
-                for k in range(j, d):
-                    H[j * size + k] -= H[k * size + d] * r
-                able = able and H[j * size + j] > 0.0
-        for i in range(p.n):
-            yy += weights[i & p.mask] * p.unit * (y[i] - mean) * (y[i] - mean)
-        for j in range(d):
-            for k in range(j):
-                H[j * size + k] = H[k * size + j]
-        while able and sweep < most:
-            moved = 0.0
-            for j in range(d):
-                curvature = H[j * size + j]
-                old = w[j]
-                r = c[j] - q[j] + curvature * old
-                new = (r - soft[j] if r > soft[j] else r + soft[j] if r < -soft[j] else 0.0) \
-                    / (curvature + ridge[j])
-                if new != old:
-                    w[j] = new
-                    for k in range(d):
-                        q[k] += (new - old) * H[j * size + k]
-                    moved = max(moved, fabs(new - old) / fabs(new) if new != 0.0 else 1.0)
-            sweep += 1
-            rr = yr = yy
-            for j in range(d):
-                pull[j] = c[j] - q[j]
-                rr -= w[j] * (c[j] + pull[j])
-                yr -= w[j] * c[j]
-            D = dual_of(d, pull, norm, &soft[0], &ridge[0], yr, max(rr, 0.0), 0.0, &t)
-            P = 0.5 * rr + value_of(d, &w[0], &soft[0], &ridge[0])
-            if moved > least and (tol < TIGHT or not P - D <= share * tol * fabs(P)):
-                continue
-            if border:
-                w[d] = mean
-                for j in range(d):
-                    w[d] -= edge[j] / H[d * size + d] * w[j]
-            P = residuals(&p, &w[0], &x[0], pull, True)
-            if border:  # by a rounding: b is the best there is
-                shift = pull[d] / H[d * size + d]
-                w[d] += shift
-                P -= 0.5 * shift * pull[d]
-            yr = 0.0
-            for i in range(p.n):
-                yr += weights[i & p.mask] * p.unit * y[i] * (x[i] - shift)
-            for j in range(d):
-                pull[j] -= shift * edge[j]
-                c[j] = pull[j] + q[j]
-            D = dual_of(d, pull, norm, &soft[0], &ridge[0], yr, 2.0 * P, (p.n + 8) * EPS, &t)
-            P += value_of(d, &w[0], &soft[0], &ridge[0])
-            if P - D <= tol * fabs(P):
-                break
-            if share < 1e-3 or moved <= least:
-                D = -INFINITY
-                break
-            share *= 0.1
-        else:
-            sweep = 0
-        for i in range(p.n):
-            x[i] = t * weights[i & p.mask] / gamma * (x[i] - shift)
-    return sweep, P, D
-
-
-cdef double value_of(Py_ssize_t d, const double *w, const double *soft, const double *ridge) noexcept nogil:
-    cdef double total = 0.0
-    cdef Py_ssize_t j
-    for j in range(d):
-        total += soft[j] * fabs(w[j]) + 0.5 * ridge[j] * w[j] * w[j]
-    return total
-
-
-cdef double dual_of(Py_ssize_t d, const double *pull, const double *norm, const double *soft,
-                    const double *ridge, double yr, double rr, double unit, double *t) noexcept nogil:
-    """D at t r, for the best t at which it is feasible: unit |X_j| |r| is the rounding of pull_j.
-
-    A feature with ridge_j > 0 has a conjugate that is finite, and no bound on t above 1.
-    """
-    cdef double most = 0.0, over, total = 0.0, length = unit * sqrt(rr)
-    cdef bint free = True
-    cdef Py_ssize_t j
-    for j in range(d):
-        if ridge[j] > 0.0:
-            free = False
-        else:
-            most = max(most, (fabs(pull[j]) + length * norm[j]) / soft[j])
-    t[0] = (yr / rr if rr > 0.0 else 1.0) if free else 1.0
-    if most > 0.0:
-        t[0] = max(min(t[0], 1.0 / most), -1.0 / most)
-    for j in range(d):
-        if ridge[j] > 0.0:
-            over = max(t[0] * fabs(pull[j]) + length * norm[j] - soft[j], 0.0)
-            total += 0.5 * over * (over / ridge[j])
-    return t[0] * yr - 0.5 * t[0] * t[0] * rr - total
