@@ -334,6 +334,8 @@ def test_closed_streams(closed):
     """With a stream closed the interpreter has None in its place."""
     source = "-" if closed == "<&-" else "data.svm"
     line = f"{sys.executable} -m apcg train {source} --model closed.npz {closed}"
+    if subprocess.run(f"{sys.executable} -c 'import numpy.f2py' {closed}", shell=True).returncode:
+        pytest.skip("this NumPy wants standard error")
     done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=300)
     assert "Traceback" not in done.stderr
     if closed == "<&-":

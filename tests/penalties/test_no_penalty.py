@@ -88,12 +88,13 @@ def test_products_find_the_solution_of_least_norm_too(monkeypatch):
 def test_an_alpha_for_each_target_may_be_zero():
     X, y, _ = data()
     Y = np.column_stack([y, y**2])
-    both = L.Ridge(alpha=[0.0, 2.0]).fit(X, Y)
+    both = L.Ridge(alpha=np.array([0.0, 2.0])).fit(X, Y)
     for k, alpha in enumerate((0.0, 2.0)):
         one = L.Ridge(alpha=alpha).fit(X, Y[:, k])
         np.testing.assert_allclose(both.coef_[k], one.coef_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Setting penalty=None")  # scikit-learn 1.8 says it of C=inf
 def test_against_statsmodels():
     X, _, c = data()
     model = L.LogisticRegression(C=np.inf, tol=1e-8).fit(X, c)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from apcg import Result, Status, Trace, functions, minimize, penalties
+from apcg.run import loop
 
 RNG = np.random.default_rng(11)
 A = RNG.standard_normal((40, 15)) @ np.diag(np.linspace(0.05, 1.0, 15))
@@ -156,6 +157,22 @@ def test_interrupted_at_the_first_check():
     r = run(Oracle(disturb), **ENDLESS)
     interrupted(r)
     assert r.epochs == 0
+
+
+def test_interrupted_between_the_first_look_and_its_record(monkeypatch):
+    """The look that Ctrl-C cuts off leaves nothing half made, and is done again."""
+    made = []
+
+    def record(*columns):
+        made.append(columns)
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return Trace(*columns)
+
+    monkeypatch.setattr(loop, "Trace", record)
+    r = run(**ENDLESS)
+    interrupted(r)
+    assert len(made) == 2
 
 
 def test_a_second_interrupt_during_the_last_look():

@@ -196,8 +196,9 @@ class _Loop:
         check = self._look()
         check.epoch, check.seconds = self.epoch, time.perf_counter() - self.start
         if not hasattr(self, "best"):
-            self.best = check
+            # best last: who finds it there after Ctrl-C wants the record as well
             self.trace = Trace("epoch", "seconds", *check.columns)
+            self.best = check
         if not check.finite:
             raise _Stop(self._status("non_finite"))
         self.trace.append(epoch=check.epoch, seconds=check.seconds, **check.columns)
