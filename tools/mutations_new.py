@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(NEWTON, "only a factor gives a step", "if not moved:  # without", "if False:  # without",
            GUARD, only="without_a_factor"),
     Mutant("methods/plan/plan.py", "stuck is the end of K outputs",
-           "if other is None or other.name == self.at_work:", "if True:", GUARD,
+           "        stuck = said.stuck\n", "        stuck = False\n", GUARD,
            only="stuck_is_replaced"),
     # ---- working sets -------------------------------------------------------------------------
     Mutant("certify/certificate.py", "x outside stays", "if found.dual > -math.inf:",

@@ -15,6 +15,7 @@ from apcg.methods.base import Point, Start, Target, Work
 from apcg.methods.dual.method import begin
 from apcg.methods.newton import many_outputs as newton_k
 from apcg.methods.newton.many_outputs import BlockNewtonRun
+from apcg.methods.newton.softmax import SoftmaxRun
 from apcg.penalties.groups import GroupNorms
 
 RNG = np.random.default_rng(0)
@@ -175,15 +176,17 @@ def test_newton_with_a_hessian_of_rounding(scale):
 def test_a_newton_run_that_is_stuck_is_replaced(monkeypatch):
 
     def nowhere(self, budget):
-        self.stuck = True
+        self._idle = 2
         return Work(1)
 
-    monkeypatch.setattr(BlockNewtonRun, "advance", nowhere)
+    monkeypatch.setattr(SoftmaxRun, "advance", nowhere)
     p = erm(alpha=1e-3, intercept=True)
     start = solve(p, max_epochs=3, random_state=0)
     warm = dataclasses.replace(start, method="auto", side="primal")
     r = solve(p, x0=warm, random_state=0, max_epochs=5000)
     assert r.converged
+    assert r.epochs < 1000  # at once, not when max_epochs is near
+    assert len(r.trace.notes) > 1
 
 
 def test_an_estimate_of_zero_tells_no_rate():
