@@ -343,3 +343,15 @@ def test_callbacks_of_scikit_learn(cancer):
     names = [s[0] for s in seen if s not in ("setup", "teardown")]
     assert names.count("alpha") == 6
     assert names[-1] == "fit"
+
+
+def test_a_pipeline_says_why_there_are_no_probabilities():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), APCGClassifier()).fit(X, y)
+    with pytest.raises(AttributeError) as caught:
+        model.predict_proba(X)
+    said, error = [], caught.value
+    while error is not None:
+        said.append(str(error))
+        error = error.__cause__
+    assert any("probabilities are for loss='logistic'" in line for line in said)

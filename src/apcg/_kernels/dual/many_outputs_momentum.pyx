@@ -1,6 +1,6 @@
 """The sweep over blocks with momentum; `blocks` has the problem and the sweep without.
 
-APCG in the variables of Proposition 1, as in `lean_momentum`. Row i has r_i of the N steps of a
+APCG in the variables of Proposition 1, as in `one_output_momentum`. Row i has r_i of the N steps of a
 sweep; with alpha = sqrt(mu)/N and kappa_i = sqrt(mu)/r_i
 
     z = v - s u/2,    x = y = v + s u/2 after s *= (1 - alpha)/(1 + alpha)
