@@ -188,9 +188,9 @@ def _turned(x: Blocks) -> Blocks:
 
 
 def _root(x: Blocks) -> Blocks:
-    """sqrt(x_0^2 - |x_1|^2)"""
-    norm = np.sqrt(np.sum(x[:, 1:] ** 2, axis=1, keepdims=True))
-    return np.sqrt((x[:, :1] - norm) * (x[:, :1] + norm))
+    """sqrt(x_0^2 - |x_1|^2), without squares that overflow."""
+    norm = np.sqrt(np.sum((x[:, 1:] / x[:, :1]) ** 2, axis=1, keepdims=True))
+    return x[:, :1] * np.sqrt((1 - norm) * (1 + norm))
 
 
 def _product(x: Blocks, y: Blocks) -> Blocks:
@@ -202,7 +202,8 @@ def _product(x: Blocks, y: Blocks) -> Blocks:
 
 def _divided(x: Blocks, r: Blocks) -> Blocks:
     """y with x o y = r"""
-    first = _inner(_turned(x), r) / _root(x) ** 2
+    root = _root(x)
+    first = _inner(_turned(x) / root, r / root)
     made = (r - first * x) / x[:, :1]
     made[:, :1] = first
     return made
