@@ -102,7 +102,7 @@ def test_the_interior_point_method_ends_what_sweeps_do_not(loss, intercept):
 def test_a_run_says_what_was_chosen_and_why(capsys):
     X, y = one_hot(400)
     r = solve(ERM(X, y, "logistic", alpha=1e-4), random_state=0)
-    assert r.trace.notes == ["newton: 400 samples for 30 features"]
+    assert r.trace.notes == ["newton: 400 samples for 30 features, so a factor costs little"]
     assert set(r.trace["method"]) == {"newton"}
     X, y = one_hot(3000)
     hinge = ERM(X, y, "hinge", alpha=1e-6)

@@ -183,7 +183,7 @@ RULES = (
         "is so large that a few sweeps are predicted to take less time",
         when=lambda c: c.newton and c.tall and not c.easy,
         first=lambda c: Newton(),
-        why=lambda c: c.shape,
+        why=lambda c: f"{c.shape}, so a factor costs little",
     ),
     Rule(
         "newton",
