@@ -232,7 +232,7 @@ def test_with_and_without_a_gram_matrix_the_answer_is_the_same(kind, tuned, monk
     for margin in (0.0, 1e9):
         tuned(margin=margin, look=2, first_sweeps=0.0, spent=np.inf)
         made.clear()
-        r = solve(p, tol=1e-10, max_epochs=10**6)
+        r = solve(p, "group_set", tol=1e-10, max_epochs=10**6)
         assert bool(made) == (margin > 0)
         assert r.converged
         found.append(r.w)
