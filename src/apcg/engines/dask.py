@@ -135,9 +135,18 @@ class DaskEngine(Engine):
             self._make, rows, actor=True, workers=where[:1], pure=False,
             key=f"{self._name}-shard-{shard}-{self._made}",
         )  # fmt: skip
-        self._actors[shard] = holder.result(timeout=self._timeout)
+        self._actors[shard] = self._made_at(where[0], holder)
         self._holders[shard] = holder
         return "made"
+
+    def _made_at(self, worker: str, holder: Future) -> Any:
+        """The actor, once it is there: a worker that is alive may take long to import apcg."""
+        while True:
+            try:
+                return holder.result(timeout=_PATIENCE)
+            except TimeoutError:
+                if worker not in self._workers():
+                    raise
 
     def close(self) -> None:
         """Leave nothing on the workers."""
