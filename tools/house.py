@@ -13,6 +13,7 @@ import ast
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +26,19 @@ CERTIFY, DATA = PACKAGE / "certify", PACKAGE / "data"
 def trees(folder: Path = PACKAGE) -> Iterator[tuple[Path, ast.Module]]:
     """Each Python file of a folder, parsed."""
     for path in sorted(folder.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+        yield path, parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    """All of a tree: most facts go through it."""
+    return list(ast.walk(tree))
 
 
 def lines(folder: Path, *suffixes: str) -> int:
@@ -43,7 +56,7 @@ def calls(name: str, outside: Path | None = None) -> list[str]:
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path, tree in trees()
         if outside is None or outside not in path.parents
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
     ]
 
@@ -66,7 +79,7 @@ def raw_arrays() -> list[str]:
         for path, tree in trees()
         if DATA not in path.parents
         and path.relative_to(PACKAGE).parts[0] not in {"cli", "datasets"}
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute)
         and (
             node.attr == "stored" or (ast.unparse(node) == "views.arrays" and not is_adapter(tree))
@@ -106,7 +119,7 @@ def getattr_on_runs() -> list[str]:
     return [
         where
         for path, tree in trees()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", "") in {"getattr", "hasattr"}
         and node.args
@@ -121,7 +134,7 @@ def private_members_of_a_problem() -> list[str]:
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path, tree in trees()
         if PACKAGE / "problems" not in path.parents
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute)
         and node.attr.startswith("_")
         and not node.attr.startswith("__")
@@ -134,7 +147,7 @@ def classes(folder: Path = PACKAGE) -> list[tuple[Path, ast.ClassDef]]:
     return [
         (path, node)
         for path, tree in trees(folder)
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
     ]
 

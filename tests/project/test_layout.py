@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import metadata
 from pathlib import Path
@@ -46,12 +47,22 @@ def area(path):
     return first.removesuffix(".py")
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(tree):
+    return list(ast.walk(tree))
+
+
 def imported(path, *, at_top=False):
     """(inside, outside): the areas of apcg and the other packages that a file imports."""
     here = ("apcg", *path.relative_to(PACKAGE).parts[:-1])
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     inside, outside = set(), set()
-    for node in tree.body if at_top else ast.walk(tree):
+    for node in tree.body if at_top else nodes(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -105,7 +116,7 @@ def module(path):
 def modules_imported(path):
     """The modules of apcg that a file imports at its top, for types too."""
     here = ("apcg", *path.relative_to(PACKAGE).parts[:-1])
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     guarded = [n for node in tree.body if isinstance(node, ast.If) for n in node.body]
     known, found = {module(f) for f in FILES}, set()
     for node in [*tree.body, *guarded]:
@@ -126,7 +137,7 @@ def test_no_two_modules_import_each_other():
 
 def trees():
     for path in FILES:
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+        yield path, parsed(path)
 
 
 def test_only_methods_know_which_method_is_at_work():
@@ -135,14 +146,14 @@ def test_only_methods_know_which_method_is_at_work():
         node.name
         for path, tree in trees()
         if area(path) == "methods"
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
     }
     assert {"APCG", "Adaptive", "Newton"} <= defined
     for path, tree in trees():
         if area(path) == "methods":
             continue
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
                 assert not names & defined, f"{path.name}:{node.lineno}"
@@ -150,7 +161,7 @@ def test_only_methods_know_which_method_is_at_work():
 
 def calls(tree, *names):
     """The calls of functions and classes of these names."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             called = node.func
             if getattr(called, "id", None) in names or getattr(called, "attr", None) in names:
@@ -195,7 +206,7 @@ def test_nobody_asks_a_run_for_what_it_may_not_have():
 def test_nobody_writes_the_private_state_of_others():
     """Changes go through named verbs. A new object of the own class may be filled in."""
     for path, tree in trees():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             targets = getattr(node, "targets", [getattr(node, "target", None)])
             if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 continue
@@ -219,7 +230,7 @@ def test_nobody_writes_the_private_state_of_others():
 
 def test_methods_use_the_public_names_of_a_problem():
     """What `problems` has for methods has a name and a docstring; the rest is its own affair."""
-    classes = [n for p, tree in trees() if area(p) == "problems" for n in ast.walk(tree)]
+    classes = [n for p, tree in trees() if area(p) == "problems" for n in nodes(tree)]
     classes = [n for n in classes if isinstance(n, ast.ClassDef) and n.name == "ERM"]
     assert classes
     members = {n.name for c in classes for n in c.body if isinstance(n, ast.FunctionDef)}
@@ -228,7 +239,7 @@ def test_methods_use_the_public_names_of_a_problem():
     for path, tree in trees():
         if area(path) == "problems":
             continue
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if not isinstance(node, ast.Attribute) or not re.match(r"_[a-z]", node.attr):
                 continue
             owner = node.value
@@ -239,7 +250,7 @@ def test_methods_use_the_public_names_of_a_problem():
 
 def test_functions_are_short():
     for path, tree in trees():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.FunctionDef):
                 doc = ast.get_docstring(node, clean=False) or ""
                 length = node.end_lineno - node.lineno + 1 - doc.count("\n")
