@@ -27,6 +27,7 @@ from apcg import losses
 def projected(v):
     """The point of the simplex nearest to each row."""
     K = v.shape[1]
+    v = v - v.max(axis=1, keepdims=True)  # so that 1 is no rounding beside huge v
     down = -np.sort(-v, axis=1)
     over = (np.cumsum(down, axis=1) - 1) / np.arange(1, K + 1)
     last = np.sum(down > over, axis=1) - 1

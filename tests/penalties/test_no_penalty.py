@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import statsmodels.api as sm
 from scipy.optimize import minimize
 
-from apcg import ERM, penalties, solve
+from apcg import ERM, losses, penalties, solve
 from apcg import linear_model as L
 from apcg.certify.points import Start
 
@@ -201,3 +201,17 @@ def test_a_start_by_x_alone_where_no_w_belongs_to_it():
             penalties.L2([0.0, 1.0]))  # fmt: skip
     x = p.into_domain(rng.standard_normal((9, 3)))
     assert solve(p, x0=Start(x=x)).converged
+
+
+@pytest.mark.parametrize("penalty", ["none", penalties.L2(np.array([1.0, 0, 1, 1, 1, 1]))])
+def test_a_loss_of_your_own_with_kinks_is_refused_with_the_problem(penalty):
+    """Interior points without a penalty are for losses that apcg names; with L1 they take it."""
+
+    class Own(losses.Loss):
+        name, domain, gamma, margin = "own", (-1.0, 2.0), 0.0, False
+        theta = (0.0, 0.1, 0.0, -1.0, 2.0)
+
+    X, y, _ = data()
+    with pytest.raises(ValueError, match="a loss of your own"):
+        ERM(X, y, Own(), penalty, 1.0)
+    assert solve(ERM(X, y, Own(), "l1", 0.1), tol=1e-6).converged

@@ -14,7 +14,7 @@ from .._base.validation import Vector
 from .._base.weights import divisor
 from .._kernels.losses.terms import Outer, Psi
 from ..data import Matrix, views
-from ..losses import Loss
+from ..losses import EpsilonInsensitive, Hinge, Loss, Pinball
 from ..penalties.groups import GroupNorms
 from ..penalties.interval import Interval
 from .composite import Composite, Smooth, Terms
@@ -40,13 +40,15 @@ def check_solvable(problem: Any) -> None:
         )
     if g.strong_convexity > 0:
         return
+    lines = type(loss) in (Hinge, EpsilonInsensitive, Pinball)
     if loss.gamma == 0 and not (
-        loss.in_pieces and isinstance(g, Interval) and (g.splits or g.is_quadratic)
+        loss.in_pieces and isinstance(g, Interval) and (g.splits or (g.is_quadratic and lines))
     ):
         raise ValueError(
             f"loss {loss.name!r} is not smooth and penalty {penalty} is not strongly convex. That "
             "is solved for losses made of lines (hinge, epsilon_insensitive, pinball) with an L1 "
-            "part for each feature or for none, and no bounds or w >= 0 for all. Else take a "
+            "part for each feature or, but for a loss of your own, for none, and no bounds or "
+            "w >= 0 for all. Else take a "
             'smooth loss ("smoothed_hinge", "squared_hinge", "huber"), or penalty "elasticnet".'
         )
     if g.leaves_free:
