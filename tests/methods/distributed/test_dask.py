@@ -20,6 +20,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 from apcg.dask import ERM, APCGClassifier, APCGRegressor, solve  # noqa: E402
+from apcg.engines import dask as engine  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),
@@ -265,6 +266,24 @@ def test_errors_name_the_chunk(client):
     with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
         APCGClassifier("hinge").fit(dX, y).predict_proba(dX)
     assert nothing_left(client)
+
+
+def test_a_worker_that_lives_may_take_long_for_its_first_shard(client, monkeypatch):
+    """Its import of apcg, say; `timeout` is for clusters without workers."""
+    monkeypatch.setattr(engine, "_PATIENCE", 0.05)
+
+    class Late:
+        def answer(self):
+            return 1
+
+    def late(rows):
+        time.sleep(1.0)
+        return Late()
+
+    two(client)
+    rows = [da.ones(2, chunks=2).to_delayed()[0]]
+    with engine.DaskEngine(client, rows, late, timeout=0.3) as made:
+        assert made.each("answer") == [1]
 
 
 @pytest.mark.slow
