@@ -163,6 +163,9 @@ class Dense(Stored):
     def absolute(self) -> Dense:
         return Dense(np.abs(self._stored), constant=abs(self.constant))
 
+    def scaled(self, each: Vector) -> Dense:
+        return Dense(self._stored * each)
+
     def transpose(self) -> Dense:
         turned = self._stored.T.copy(order="C")
         if not self.constant:

@@ -323,5 +323,9 @@ class Stored(ABC):
         """|X|, number by number: a copy."""
 
     @abstractmethod
+    def scaled(self, each: Vector) -> Stored:
+        """X diag(each) without the border, in float64: a copy."""
+
+    @abstractmethod
     def transpose(self) -> Stored:
         """X', a copy; the border is a row of it."""

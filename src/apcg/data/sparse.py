@@ -106,6 +106,10 @@ class Sparse(Stored):
         data, indices, indptr = self._arrays
         return Sparse(np.abs(data), indices, indptr, self._d, constant=abs(self.constant))
 
+    def scaled(self, each: Vector) -> Sparse:
+        data, indices, indptr = self._arrays
+        return Sparse(data * each[indices], indices, indptr, self._d)
+
     def transpose(self) -> Sparse:
         made, n = self.stored.T.tocsr(), self.shape[0]
         data, indices, indptr = made.data, made.indices, made.indptr

@@ -30,6 +30,7 @@ from .reductions.least_squares import LeastSquaresMethod
 from .reductions.orthogonal import Orthogonal
 from .reductions.per_output import OneByOne
 from .reductions.row_space import Span
+from .reductions.scaled import Scaled
 from .reductions.smoothing import Smoothing
 from .sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
 
@@ -129,6 +130,7 @@ for _method in (
     InteriorL1(),
     Smoothing(),
     Span(Auto()),
+    Scaled(Auto()),
     Orthogonal(),
     LeastSquaresMethod(),
     WorkingSet(),

@@ -86,6 +86,7 @@ def ids(loss="logistic", groups=(30, 400), n=3000, alpha=1e-5, shuffled=False, *
 PRIMAL = Start(side="primal")
 PRIMAL_K = Start(side="primal", w=np.zeros((20, 3)))
 GROUPS, BOX = penalties.GroupLasso([4] * 5), penalties.Box(0.0, 1.0)
+WEIGHTS = penalties.L2(np.linspace(1.0, 2.0, 50))
 #: For each rule a problem of it, where its run begins, and one that is of a rule after
 #: it (before it, for the last).
 CASES = [
@@ -115,6 +116,7 @@ CASES = [
     ("L1, elastic net", one(penalty="l1"), Start(), one("hinge", "l1")),
     ("hinge or epsilon", one("hinge", "l1"), Start(), one("hinge")),
     ("L2, dense, fewer", one(n=20, d=200), Start(), one(n=20, d=30)),
+    ("an L2 weight", one("hinge", WEIGHTS, d=50), Start(), one("hinge", d=50)),
     ("L2, hinge", one("hinge"), Start(), one("hinge", n=20_000)),
     ("the same, more", one("hinge", n=20_000), Start(), one("hinge", d=200)),
     ("L2 otherwise", one(d=150), Start(), one(penalty=BOX, d=50)),
@@ -122,6 +124,7 @@ CASES = [
     ("no penalty, squared", many(penalty=None), Start(), many("multinomial", None)),
     ("no penalty on some", many("multinomial", None), Start(), many("multinomial")),
     ("a penalty on rows", many(penalty="group"), Start(), many()),
+    ("an L2 weight", many("multinomial", WEIGHTS, d=50), Start(), many("multinomial")),
     ("softmax with L1", many("multinomial", "l1"), Start(), many("multinomial")),
     ("y of K columns", many(penalty="l1"), Start(), many()),
     ("L1, elastic net or groups", many("huber", "group"), Start(), many()),

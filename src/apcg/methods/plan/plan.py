@@ -100,13 +100,14 @@ class Auto:
         return PlanRun(
             problem, run, target, rng, first.name, why, watch,
             polish=tight and watch is not None and watch.affordable,
-            alone=problem.K > 1 and (self._unwatched(problem) or first.name == "one_by_one"),
+            alone=first.name == "scaled"
+            or (problem.K > 1 and (self._unwatched(problem) or first.name == "one_by_one")),
             left_out="orthogonal" in self.without,
         )  # fmt: skip
 
     def _watch(self, problem: ERM, target: Target, first: str) -> Watch | BlockWatch | None:
         """What says when to leave the dual; None where there is nothing to change over to."""
-        if self._unwatched(problem):
+        if self._unwatched(problem) or first == "scaled":
             return None
         if problem.K > 1:
             leaves = first == "dual" and factors(problem)

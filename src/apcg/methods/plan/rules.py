@@ -28,6 +28,7 @@ from ..reductions.least_squares import LeastSquaresMethod
 from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
+from ..reductions.scaled import Scaled
 from ..sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
 from . import predicted
 from .case import Case
@@ -229,6 +230,14 @@ RULES = (
         then="the problem rewritten with one unknown a sample, solved by one of the other rows",
     ),
     Rule(
+        "scaled",
+        of="an L2 weight for each feature, all positive",
+        when=lambda c: c.fits(Scaled),
+        first=lambda c: Scaled(c.plan),
+        why="with its columns over the roots of the weights it has one weight",
+        then="one of the rows for L2, on a copy of X",
+    ),
+    Rule(
         "interior",
         of="L2, hinge or epsilon-insensitive loss, at least 5 samples a feature, and few in all",
         when=lambda c: c.kinked and c.tiny,
@@ -253,7 +262,7 @@ RULES = (
     ),
     Rule(
         "adaptive",
-        of="bounds alone, elastic net otherwise, an L2 weight for each feature",
+        of="bounds alone, elastic net otherwise, L2 weights of very different size",
         when=lambda c: True,
         first=_adaptive,
         why=_why_adaptive,
@@ -284,6 +293,15 @@ RULES = (
         first=lambda c: OutputsGroupSet(),
         why="the penalty chooses rows of W",
         then='of a softmax "interior" where that is slow',
+    ),
+    Rule(
+        "scaled",
+        many=True,
+        of="an L2 weight for each feature, all positive",
+        when=lambda c: c.fits(Scaled),
+        first=lambda c: Scaled(c.plan),
+        why="with its columns over the roots of the weights it has one weight",
+        then="one of the rows for L2, on a copy of X",
     ),
     Rule(
         "working_set",
