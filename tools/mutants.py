@@ -1,133 +1,146 @@
 """Mutations of the rules that a certificate, a file or a choice rests on: does a test notice?
 
     python tools/mutants.py                 # all; docs/mutants.md has what came out
-    python tools/mutants.py certificate     # those whose file or name has this word
+    python tools/mutants.py certificate     # those whose file or name has this word; only printed
 
 Each mutation is made in a copy of the package (`overlay`), one at a time, and the tests that are
-about the place are run on it. A mutation that no test notices has survived. First the same tests
-are run on a copy without any: they must pass.
+about the place run on it until one fails. First these tests run on a copy without mutations, whose
+kernels are built in the same way: a test that fails there notices nothing.
 """
 
 from __future__ import annotations
 
+import re
+import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
-import mutations_guards
-import mutations_new
-import mutations_rest
-import mutations_rooms
-import mutations_values
 import overlay
-from mutant import Mutant
+from mutations import MUTANTS, Mutant
 
 REPORT = overlay.ROOT / "docs" / "mutants.md"
-MUTANTS = [
-    *mutations_values.MUTANTS,
-    *mutations_new.MUTANTS,
-    *mutations_guards.MUTANTS,
-    *mutations_rest.MUTANTS,
-    *mutations_rooms.MUTANTS,
-]
+#: seconds of CPU: all tests of a file without a mutation, and those of one mutation
+_WHOLE, _ONE = 900, 150
 
 
-def failing(mutants: list[Mutant]) -> list[str]:
-    """What fails without any mutation: tests that fail anyway notice nothing."""
-    found = []
+@dataclass(frozen=True)
+class Result:
+    """What came of one mutation: `killed`, `survived`, or what went wrong with the trial."""
+
+    said: str
+    noticed: str = ""  # the test that failed, or why the mutation may survive
+
+
+def _failed(output: str) -> list[str]:
+    """The tests that failed, by pytest's summary, without their parameters."""
+    return re.findall(r"^(?:FAILED|ERROR) \S*?(\w+\.py(?:::\w+)?)", output, flags=re.MULTILINE)
+
+
+def _kernel(mutant: Mutant) -> str | None:
+    """The kernel to be built anew; headers are reached through that of the losses."""
+    path = Path(mutant.file)
+    if path.suffix == ".pyx":
+        return str(path.relative_to("_kernels").with_suffix(""))
+    return "losses/scalar" if path.suffix in (".pxd", ".h") else None
+
+
+def failing(mutants: list[Mutant], folder: Path) -> set[str]:
+    """The tests that fail without any mutation, on the copy that mutations are made in."""
+    package = overlay.copy(folder)
+    for kernel in sorted({_kernel(m) or "" for m in mutants} - {""}):
+        overlay.build(package, kernel)
+    found = set()
     for file in sorted({m.tests for m in mutants}):
         words = {m.only for m in mutants if m.tests == file}
         chosen = [] if "" in words else ["-k", " or ".join(f"({w})" for w in sorted(words))]
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            overlay.copy(folder)
-            code, said = overlay.forked(folder, overlay.tests(file), *chosen, seconds=900)
+        start = time.perf_counter()
+        code, output = overlay.forked(folder, overlay.tests(file), *chosen, seconds=_WHOLE)
+        print(f"{time.perf_counter() - start:6.0f} s  without a mutation: {file}", flush=True)
         if code != 0:
-            found.append(f"{file}: exit code {code}: {said[-600:]}")
+            found |= {*_failed(output)} or {file}
+            print(f"exit code {code}: {output[-1500:]}", flush=True)
     return found
 
 
-def tried(mutant: Mutant) -> str:
-    """Whether it was killed or survived, or what went wrong with the trial."""
+def tried(mutant: Mutant, clean: Path, broken: set[str]) -> Result:
+    """Whether a test noticed, and which."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        package = overlay.copy(folder)
+        package = overlay.again(clean, folder)
         path = package / mutant.file
         text = path.read_text(encoding="utf-8")
         if text.count(mutant.old) != 1:
-            return f"stale: its text is {text.count(mutant.old)} times in the file"
+            return Result("stale", f"its text is {text.count(mutant.old)} times in the file")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        if mutant.file.endswith(".pyx"):
-            overlay.build(package, str(path.relative_to(package / "_kernels").with_suffix("")))
-        elif mutant.file.endswith((".pxd", ".h")):
-            overlay.build(package, "losses/scalar")  # the tests of these reach them through it
+        if kernel := _kernel(mutant):
+            overlay.build(package, kernel)
         words = ["-k", mutant.only] if mutant.only else []
-        code, said = overlay.forked(folder, "-x", overlay.tests(mutant.tests), *words)
+        file = overlay.tests(mutant.tests)
+        code, output = overlay.forked(folder, "-x", file, *words, seconds=_ONE)
     if code == 0:
-        return "survived"
-    # 1: tests failed; a crash or a hang (a signal) is noticed as well
-    return "killed" if code == 1 or code < 0 else f"error {code}: {said[-300:]}"
+        return Result("survived", mutant.why)
+    if code < 0 and mutant.tests not in broken:
+        return Result("killed", f"{mutant.tests}: ended by signal {-code}")
+    noticed = _failed(output)
+    if code == 1 and noticed and not broken & {mutant.tests, *noticed}:
+        return Result("killed", noticed[0])
+    return Result("error", f"exit code {code}: {' '.join(output[-300:].split())}")
 
 
-def table(results: dict[Mutant, str], before: dict[tuple[str, str], str]) -> str:
-    """The report, as docs/mutants.md has it; what did not run has the result of its last run."""
+def table(results: dict[Mutant, Result]) -> str:
+    """The report of one run, as docs/mutants.md has it."""
+    git = ["git", "log", "-1", "--format=%h of %cs"]
+    commit = subprocess.run(git, cwd=overlay.ROOT, capture_output=True, text=True).stdout.strip()
+    counts = Counter(results[m].said if m in results else "not run yet" for m in MUTANTS)
+    told = ", ".join(f"{count} {said}" for said, count in counts.items())
     lines = [
         "# Mutations",
         "",
         "`make mutants` changes one rule of the package at a time, in a copy, and runs the tests",
         "that are about the place. A change that no test notices has survived. The rules are those",
-        "that a certificate, a file or a choice of method rests on; tools/mutants.py has them.",
-        "A run of some (`python tools/mutants.py interior`) brings their lines up to date.",
+        "that a certificate, a file or a choice of method rests on; tools/mutations/ has them.",
+        "The last column has the first test that failed; it passes without the mutation.",
         "",
-        "| file | mutation | tests | result |",
+        f"One run, of commit {commit}: {len(MUTANTS)} mutations, {told}.",
+        "",
+        "| file | mutation | result | noticed by |",
         "|---|---|---|---|",
     ]
-    counts = Counter[str]()
-    for m in MUTANTS:
-        said = results.get(m) or before.get((m.what, m.tests), "not run yet")
-        why = f": {m.why}" if m in results and said != "killed" and m.why else ""
-        counts[said.partition(":")[0]] += 1
-        lines.append(f"| `{m.file}` | {m.what} | {m.tests} | {said.splitlines()[0]}{why} |")
-    told = ", ".join(f"{count} {said}" for said, count in counts.items())
-    return "\n".join([*lines[:7], f"Of {len(MUTANTS)} mutations: {told}.", *lines[6:]]) + "\n"
-
-
-def last_results() -> dict[tuple[str, str], str]:
-    """The results in docs/mutants.md, by the mutation and its tests."""
-    found = {}
-    for line in REPORT.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| `"):
-            _, what, tests, said = (cell.strip() for cell in line.strip("| ").split(" | ", 3))
-            found[what, tests] = said
-    return found
+    for m, result in results.items():
+        lines.append(f"| `{m.file}` | {m.what} | {result.said} | {result.noticed} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
     """Try all, or those that are asked for."""
     words = sys.argv[1:]
     chosen = [m for m in MUTANTS if not words or any(w in f"{m.file} {m.what}" for w in words)]
-    before = last_results()
-    if broken := failing(chosen):
-        print("without any mutation:", *broken, sep="\n")
-        return 1
-    results: dict[Mutant, str] = {}
-    for mutant in chosen:
-        start = time.perf_counter()
-        said = tried(mutant)
-        results[mutant] = said
-        REPORT.write_text(table(results, before), encoding="utf-8")
-        print(
-            f"{said:<10}{time.perf_counter() - start:6.0f} s  {mutant.file}: {mutant.what}",
-            flush=True,
-        )
-    left = [m for m, said in results.items() if said != "killed"]
-    unexplained = [m for m in left if not m.why]
-    print(
-        f"{len(results)} mutations, {len(left)} not killed, {len(unexplained)} of them unexplained"
-    )
-    return 1 if unexplained or len(left) > 3 else 0
+    results: dict[Mutant, Result] = {}
+    with tempfile.TemporaryDirectory() as name:
+        clean = Path(name)
+        broken = failing(chosen, clean)
+        for mutant in chosen:
+            start = time.perf_counter()
+            result = results[mutant] = tried(mutant, clean, broken)
+            if not words:
+                REPORT.write_text(table(results), encoding="utf-8")
+            took = f"{time.perf_counter() - start:6.0f} s"
+            print(f"{result.said:<10}{took}  {mutant.file}: {mutant.what}: {result.noticed}",
+                  flush=True)  # fmt: skip
+    if broken:
+        print("failing without any mutation:", *sorted(broken), sep="\n")
+    left = [m for m, result in results.items() if result.said != "killed"]
+    unexplained = [m for m in left if results[m].said != "survived" or not m.why]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = used.ru_utime + used.ru_stime
+    told = f"{len(left)} not killed, {len(unexplained)} of them unexplained"
+    print(f"{len(results)} mutations, {told}, {seconds:.0f} s of CPU")
+    return 1 if broken or unexplained or len(left) > 3 else 0
 
 
 if __name__ == "__main__":

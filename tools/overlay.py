@@ -50,6 +50,11 @@ def copy(folder: Path, *, kernels: bool = True) -> Path:
     return package
 
 
+def again(folder: Path, other: Path) -> Path:
+    """A copy of a copy, with what Python has compiled in it; returns where the package is."""
+    return Path(shutil.copytree(folder / "apcg", other / "apcg"))
+
+
 def build(package: Path, name: str, flags: tuple[str, ...] = ()) -> None:
     """Compile one kernel of the copy, in its place."""
     kernels, source = package / "_kernels", package / "_kernels" / f"{name}.pyx"
@@ -87,13 +92,17 @@ _HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sk
 
 
 def forked(folder: Path, *words: str, seconds: int = 150) -> tuple[int, str]:
-    """The exit code and output of tests on the copy, in a fork of this process; < 0 is a signal."""
+    """The exit code and output of tests on the copy, in a fork of this process; < 0 is a signal.
+
+    What takes longer than so many seconds of CPU, or ten times as long in all, hangs.
+    """
     for name in _HEAVY:
         import_module(name)
     log = folder / "log"
     child = os.fork()
     if child == 0:
-        signal.alarm(seconds)  # what hangs has been noticed
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(10 * seconds)
         out = os.open(log, os.O_WRONLY | os.O_CREAT)
         os.dup2(out, 1)
         os.dup2(out, 2)

@@ -409,12 +409,17 @@ def test_public_names_exist():
 def test_mutations_are_of_what_is_there(monkeypatch):
     """A mutation whose text has gone tests nothing."""
     monkeypatch.syspath_prepend(ROOT / "tools")
-    mutants = importlib.import_module("mutants").MUTANTS
-    assert len(mutants) >= 40
-    for m in mutants:
+    mutations = importlib.import_module("mutations")
+    assert len(mutations.MUTANTS) >= 130
+    for m in mutations.MUTANTS:
         text = (PACKAGE / m.file).read_text(encoding="utf-8")
         assert text.count(m.old) == 1, f"{m.file}: {m.what}"
         assert len([*(ROOT / "tests").rglob(m.tests)]) == 1
+    rooms = {room: file for file, rooms in mutations.ROOMS.items() for room in rooms}
+    for file in mutations.ROOMS:
+        for m in file.MUTANTS:
+            room = max((room for room in rooms if m.file.startswith(f"{room}/")), key=len)
+            assert rooms[room] is file, f"{m.file}: {m.what}: is for {rooms[room].__name__}"
 
 
 def test_the_house_in_numbers(monkeypatch):
