@@ -43,7 +43,7 @@ def clone(tmp_path):
         folder.mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "meson.build", "tools/prepare.py"):
         shutil.copy(ROOT / name, here / name)
-    (here / "src" / "apcg" / "_kernels" / "lean.pyx").touch()
+    (here / "src" / "apcg" / "_kernels" / "sweep.pyx").touch()
     for name in TOOLS:
         found = shutil.which(name)
         if found:
@@ -120,7 +120,7 @@ def test_a_kernel_edit_does_not_run_pip_again(clone):
     def edit(name):
         os.utime(clone / name, (stamp + 10, stamp + 10))
 
-    edit("src/apcg/_kernels/lean.pyx")
+    edit("src/apcg/_kernels/sweep.pyx")
     make(clone, "test")
     assert installs(clone) == []
     edit("pyproject.toml")

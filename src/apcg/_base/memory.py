@@ -1,4 +1,4 @@
-"""Whether there is room for what is about to be made: it is asked before the work."""
+"""Whether arrays of some size fit into the memory that is free: asked before the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solver gives back: `Result` or `Solution`, a `Status` that advises, a `Trace`."""
+"""What a solver gives back: `Result` or `Solution`, a `Status` (why it ended), a `Trace`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What the scales of X have to do with a gap that is left: its rounding, and a sentence on columns.
+"""How much of a gap is rounding of products with X, and a sentence that names the columns.
 
-Products with X are rounded, and the more the larger its numbers are. With u = eps/2 and |.| entry
+The rounding of products with X grows with its numbers. With u = eps/2 and |.| entry
 by entry, z = X w + b and e = lambda w - X'psi/n are off by about
 
     zb = u (sqrt(d) + 2) (|X||w| + |b|)      eb = u (sqrt(n) + 2) (|X|'|x|/n + lambda |w|)
 
-(the square roots because roundings go up and down; n and d in their place are for the worst case).
-P is off by the mean of |x| zb then, D by <|w|, eb>, and no x in double precision is nearer to the
-best one than that lambda g* has |eb|^2/(2 lambda) of it.
+(square roots, because roundings go up and down; in the worst case n and d take their place). Then P
+is off by the mean of |x| zb and D by <|w|, eb>. And for every x in double precision D is about
+|eb|^2/(2 lambda) below its maximum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One fit: its options, the model that it gives, and what is said of it."""
+"""One fit: its options, the model that comes out, and the lines that are printed about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sparse matrix with its features in an order that is kind to the cache.
+"""A sparse matrix with its features in the order of how many samples have them, for the cache.
 
 W has a row for each feature, and in text most features are in few samples: their rows are read
 from far away each time. So features that many samples have come first, and their rows stay near.

@@ -1,11 +1,11 @@
 """Cross-validation over alphas: a path of warm starts in each fold, and a race between alphas.
 
-All alphas are solved to a coarse gap first, PATH, in a quarter of the passes at most. The score of
-each is taken early, at a gap of EARLY (or after half of those passes), and at the end, at a tenth
-of that gap or less; the difference is how much it may still change. An alpha is in the race while
-its score plus that is not below the best score less that. Those in the race are solved further,
-until one is left or the tolerance is reached. A held-out sample has weight zero in its fold, so
-that all folds share X.
+All alphas are solved to a coarse gap first, PATH, in a quarter of the passes at most. Each is
+scored twice: early, at a gap of EARLY (or after half of those passes), and at the end, at a tenth
+of that gap or less. The difference is a margin for what the score may still change. An alpha stays
+in the race while its score plus its margin reaches the highest score less margin. Those in the race
+are solved further, until one is left or the tolerance is reached. A held-out sample has weight zero
+in its fold, so that all folds share X.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ The certificate is of the joint problem, by its dual
     such that         |t_i| <= 2 epsilon,   sum_i s_i t_i^2/4 <= S,   sum_i s_i t_i = 0 (for b)
 
 where S is the sum of the weights s_i. For a given sigma F is 2 S/sigma times the problem of
-`apcg.ERM` with the Huber loss of delta = epsilon sigma and alpha sigma/S. The dual point comes from
-that of ERM, which keeps all but the second; scaled down, that one too. For alpha = 0 its box takes
-the place of the square.
+`apcg.ERM` with the Huber loss of delta = epsilon sigma and alpha sigma/S. The dual point is
+that of ERM, which satisfies all constraints but the second; it is scaled down for that one. For
+alpha = 0 the box of ERM takes the place of the square.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def dense_sweep(problem: ERM) -> float:
 
 
 def lean_sweep(problem: ERM) -> float:
-    """One pass of the lean sweeps, which read dense rows as such."""
+    """One pass of the dual sweeps, which read dense rows as such."""
     return dense_sweep(problem) if is_dense(problem) else sweep(problem)
 
 

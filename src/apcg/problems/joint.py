@@ -1,4 +1,4 @@
-"""Problems of one output side by side: K of them over one X as one problem, and apart again."""
+"""K problems of one output over the same X as one problem, and taken apart again."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 D(x) is finite there only if A x = 0, which no x of floating point numbers is. So such weights are
 in a box, |w_j| <= box_j, and the gap is that of the problem on the box: no point of it is better
 than the answer by more than the gap. The box is wide: with w_j = box_j feature j alone predicts
-BOX times the labels. It is there for the certificate, methods need not look at it.
+BOX times the labels. Only the certificate needs it: methods ignore it.
 """
 
 from __future__ import annotations

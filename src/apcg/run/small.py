@@ -1,4 +1,4 @@
-"""Small dense problems in one kernel call: what a fit of 100 x 10 would spend on choosing a method.
+"""Small dense problems in one kernel call: to choose a method would take longer than to solve them.
 
 The same certificates, the same answer: `solve` takes this way for method "auto" with nothing to
 watch or to go on from, if the problem is dense and has few features:

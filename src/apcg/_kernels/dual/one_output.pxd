@@ -1,4 +1,4 @@
-# What the plain and the accelerated sweep share; `lean.pyx` has the mathematics.
+# What the plain and the accelerated sweep share; `one_output.pyx` has the mathematics.
 
 from libc.math cimport exp, fabs, log1p
 

@@ -1,4 +1,4 @@
-"""The sweep of `lean` with momentum, and what surrounds it.
+"""The sweep of `one_output` with momentum, and what surrounds it.
 
 APCG (Algorithm 2, gamma_0 = mu) in the change of variables of Proposition 1, on uneven samples:
 row i has r_i of the N steps of a sweep. With alpha = sqrt(mu)/N and kappa_i = sqrt(mu)/r_i,
@@ -23,7 +23,7 @@ from ..losses.scalar cimport interval_dual_prox
 from ..common.types cimport ROUNDING, index_t, value_t
 
 cdef extern from "row_products.h" nogil:
-    # Macros, as in `lean`.
+    # Macros, as in `one_output`.
     void sparse_dot2_wide(const void *a, const void *r, Py_ssize_t m, const double *pq,
                           double sp, double sq)
     void sparse_add2(const void *a, const void *r, Py_ssize_t m, double *pq, double dp, double dq)

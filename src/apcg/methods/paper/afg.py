@@ -2,7 +2,7 @@
 
     minimize P(w) = f(w) + Psi(w),   f(w) = (1/n) sum_i s_i phi_i(A_i' w) + the square of lambda g
 
-Psi is what is left of lambda g. It takes any g with a prox, a penalty of the user's too.
+Psi is lambda g without that square. It takes any g with a prox, a penalty of the user's too.
 
 It is Algorithm 1 of the paper with one block (Nesterov's book, section 2.2), in which a line search
 takes the place of the constant L: gamma and mu are here those of the book, not divided by L.
@@ -14,7 +14,7 @@ takes the place of the constant L: gamma and mu are here those of the book, not 
 
 If nothing is known of strong convexity, mu = 0, it begins anew from w+ when a step has gone against
 the momentum, <y - w+, w+ - w> > 0 (O'Donoghue and Candes, Found. Comput. Math. 15, 2015): the rate
-is then about that of the mu that nobody told it. With an intercept, and for L1, mu is 0.
+is then about that of the true mu. With an intercept, and for L1, mu is 0.
 
 L is doubled until f(w+) <= f(y) + <grad f(y), w+ - y> + (L/2)|w+ - y|^2, and let fall after a step.
 The predictions X y, X w+ are combinations of those of w and z, so a trial costs X' v and X z+: one

@@ -15,8 +15,8 @@ there: the interior point method solves for the others, few as they are. A look 
 whether that was right. If not, more rows are taken: those a little farther away, and those that
 came to the other side of a kink (rows with a rare feature that no other row held in place).
 
-Where the dual method drops nearly all rows at once (few errors, P next to nothing) that is faster.
-With many errors it drops next to none, and this takes a half to a quarter of the time.
+Where the dual sweeps drop nearly all rows at once (few errors, P next to nothing) they are faster.
+With many errors they drop next to none, and smoothing takes a half to a quarter of the time.
 """
 
 from __future__ import annotations

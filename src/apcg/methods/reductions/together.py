@@ -1,10 +1,10 @@
 """Problems of one output over the same X, side by side: one class against the rest, for each class.
 
-The first sweeps read X once for all K problems: they are plain sweeps over blocks, whose columns
-have nothing to do with each other but the order of the rows and how often each is visited. Each
-column has a certificate of its own. Those that are not within the tolerance when it seems that the
-sum of them is, or when too many plain sweeps are left, go on by themselves from there, with the
-momentum, the shrinking and the switch to other methods that `auto` has for one output.
+The first sweeps read X once for all K problems. They are plain sweeps over blocks: the columns
+share the order of the rows and the visits of each row, and nothing else. They end when the
+estimated sum of the gaps is within the tolerance, or when too many plain sweeps are left. Then each
+column is certified, and those that are not within the tolerance go on by themselves, with all that
+`auto` has for one output.
 """
 
 from __future__ import annotations

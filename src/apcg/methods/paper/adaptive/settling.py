@@ -1,9 +1,9 @@
 """Settling: x is placed at a bound that z has reached, if F decreases by it.
 
-With momentum x follows z by a factor of 1 - sqrt(mu-hat) a sweep, and F is linear in what is left
-of the way to a bound: late in a run that is most of the gap. But A x changes with the coordinates
-that are placed, and the others have not adapted to that. So coordinates with a short way are tried
-alone too, and the best of three trials is taken.
+With momentum the distance from x to z falls by a factor of 1 - sqrt(mu-hat) a sweep, and F is
+linear in the distance to a bound: late in a run that is most of the gap. But A x changes with the
+coordinates that are placed, and the other coordinates do not fit that A x yet. So those that are
+near their bounds are tried alone too, and the best of three trials is taken.
 """
 
 from __future__ import annotations
