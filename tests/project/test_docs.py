@@ -114,6 +114,21 @@ def test_files_that_a_page_names_exist(page):
     assert not missing
 
 
+def test_the_glossary_has_each_word_once_and_the_code_uses_it():
+    tables = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("\n## ")
+    rows = {
+        t.splitlines()[0]: re.findall(r"^\| ([\w -]+?(?:, [\w -]+)*) \|", t, re.M) for t in tables
+    }
+    avoided = {word for row in rows.pop("Words that are not used")[1:] for word in row.split(", ")}
+    words = [word for table in rows.values() for word in table if word != "word"]
+    assert len(words) == len(set(words)) > 30
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "src").rglob("*.py")).lower()
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if p.name != "glossary.md"]
+    prose = "\n".join(p.read_text(encoding="utf-8") for p in pages).lower()
+    assert not [word for word in words if not re.search(rf"\b{word}(e?s)?\b", code)]
+    assert not [word for word in avoided if re.search(rf"\b{word}(e?s)?\b", code + prose)]
+
+
 def test_an_equation_has_one_number():
     """Number and label, (7: alphak); the paper's 60 equations are numbered throughout."""
     pages = "\n".join(p.read_text(encoding="utf-8") for p in PAGES)
