@@ -29,10 +29,7 @@ class Logistic(Loss):
     kinks = np.empty(0)
     conjugate_kink = False
     _resting_values = ()  # phi' tends to its bounds, and never is there
-
-    @property
-    def theta(self) -> tuple[float, ...]:
-        return (0.0,)
+    theta = (0.0,)
 
     def separates(self, z: Vector, y: Any, s: Vector) -> bool:
         return bool(np.all((y * z > 0) | (s == 0)))

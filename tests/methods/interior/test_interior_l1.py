@@ -19,9 +19,9 @@ from apcg.methods.base import Target, unmet
 from apcg.methods.interior.interior_l1 import InteriorL1, InteriorL1Run, InteriorL1Tuning, _moved
 from apcg.methods.interior.kkt import KKTTuning, Saddle
 from apcg.methods.interior.pieces import Pieces
-from apcg.methods.plan import predicted
 from apcg.methods.plan.plan import Auto
 from apcg.penalties import Box, ElasticNet
+from apcg.problems import costs
 
 
 class Flipped(losses.Loss):
@@ -253,7 +253,7 @@ def test_working_sets_that_go_round_are_left():
     first, why = Auto().first(p, Start())
     assert first.name == "working_set"
     assert "zero" in why
-    passes = predicted.interior_l1(p) / predicted.working_set_pass(p)
+    passes = costs.interior_l1(p) / costs.working_set_pass(p)
     assert 0 < first.most < 0.5 * passes
     assert r.epochs < 0.7 * passes + 200
 

@@ -11,7 +11,6 @@ from apcg.certify.certificate import certify
 from apcg.datasets import text_like
 from apcg.methods.base import Budget, Start, Target
 from apcg.methods.interior.interior import InteriorRun, InteriorTuning
-from apcg.methods.plan import predicted
 from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import PlanTuning, Watch
@@ -97,28 +96,28 @@ def test_few_sweeps_where_lambda_is_large():
 def test_dense_rows_have_their_own_prices():
     sparse = easy(1e-2, density=1.0)
     dense = ERM(sparse.samples.stored.toarray(), sparse.y, "logistic", alpha=1e-2)
-    assert predicted.easy_sweeps(dense, 1e-3) < predicted.easy_sweeps(sparse, 1e-3)
-    assert predicted.newton(dense, 1e-3) < predicted.newton(sparse, 1e-3)
+    assert costs.easy_sweeps(dense, 1e-3) < costs.easy_sweeps(sparse, 1e-3)
+    assert costs.newton(dense, 1e-3) < costs.newton(sparse, 1e-3)
     assert costs.gram_entries(dense) == costs.gram_entries(sparse)
 
 
 def test_what_an_easy_problem_costs():
     p, tol = easy(1e-2), 1e-3
-    assert predicted.easy_sweeps(p, 1e-6) > predicted.easy_sweeps(p, tol) < predicted.newton(p, tol)
-    assert predicted.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
-    assert predicted.easy_sweeps(easy(1 / 11_000), tol) < math.inf  # r = 1/(4 alpha n) < 1
-    assert predicted.easy_sweeps(easy(1 / 13_000), tol) == math.inf
-    assert predicted.easy_sweeps(p, tol) < predicted.easy_sweeps(easy(1e-3), tol)
-    resting = predicted.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
-    assert resting == pytest.approx(predicted.RESTING * predicted.easy_sweeps(p, tol))
+    assert costs.easy_sweeps(p, 1e-6) > costs.easy_sweeps(p, tol) < costs.newton(p, tol)
+    assert costs.easy_sweeps(easy(1e-6), tol) == math.inf  # 1/(alpha n) is 300
+    assert costs.easy_sweeps(easy(1 / 11_000), tol) < math.inf  # r = 1/(4 alpha n) < 1
+    assert costs.easy_sweeps(easy(1 / 13_000), tol) == math.inf
+    assert costs.easy_sweeps(p, tol) < costs.easy_sweeps(easy(1e-3), tol)
+    resting = costs.easy_sweeps(easy(1e-2, losses.SmoothedHinge(4.0)), tol)
+    assert resting == pytest.approx(costs.RESTING * costs.easy_sweeps(p, tol))
     heavy = easy(1e-2, sample_weight=np.where(np.arange(3000) < 1500, 1.0, 3.0))
-    assert predicted.easy_sweeps(heavy, tol) == pytest.approx(predicted.easy_sweeps(p, tol))
+    assert costs.easy_sweeps(heavy, tol) == pytest.approx(costs.easy_sweeps(p, tol))
 
 
 def test_digits():
-    assert predicted.digits(1e-3) == pytest.approx(3)
-    assert predicted.digits(10.0) == 0
-    assert predicted.digits(0.0) == predicted.digits(1e-300) == pytest.approx(12)
+    assert costs.digits(1e-3) == pytest.approx(3)
+    assert costs.digits(10.0) == 0
+    assert costs.digits(0.0) == costs.digits(1e-300) == pytest.approx(12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -199,8 +198,8 @@ def counts(intercept=True, positives=0.04, n=2000, d=40, **options):
 
 def test_a_rare_class_with_an_intercept_is_not_for_smoothing():
     """Next to all samples of the other class are at the kink: interior points on all of them."""
-    assert predicted.smoothing(counts()) > 5 * predicted.smoothing(counts(intercept=False))
-    assert predicted.smoothing(counts(positives=0.3)) == predicted.smoothing(counts(False))
+    assert costs.smoothing(counts()) > 5 * costs.smoothing(counts(intercept=False))
+    assert costs.smoothing(counts(positives=0.3)) == costs.smoothing(counts(False))
     r = solve(counts(), tol=1e-6, max_epochs=1000, random_state=0)
     assert r.converged
     assert not any("smoothing" in note for note in r.trace.notes)

@@ -12,10 +12,10 @@ from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
 from apcg.methods.newton.stacked import StackedFactor
 from apcg.methods.plan.plan import Auto
-from apcg.methods.plan.predicted import hidden
 from apcg.methods.plan.watch import PlanTuning
 from apcg.methods.reductions import orthogonal
 from apcg.methods.reductions.orthogonal import Orthogonal, OrthogonalCoordinates
+from apcg.problems.costs import hidden
 from apcg.problems.objective import Objective
 
 

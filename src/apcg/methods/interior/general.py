@@ -28,7 +28,7 @@ from ...certify.certificate import SLACK, TRIALS, certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Budget, Need, Needs, Report, Run, Target, Work
+from ..base import IN_MEMORY, Budget, Need, Needs, Report, Run, Target, Work, unmet
 from .blocks import NormBlocks, known
 from .pieces import step_length
 from .rows_k import ClassRows, PieceRows
@@ -86,11 +86,11 @@ def _is_known(loss: Any) -> bool:
 
 
 def applies(problem: ERM) -> bool:
-    """Whether it is for this problem, and small enough for it."""
-    if not all(need.holds(problem) for need in InteriorK.needs):
-        return False
+    """Whether it is small enough for it, and for this problem."""
     n, D, K = problem.n_samples, problem.d + problem.intercept, problem.K
-    return n * D <= ROOM and D * D * K * (1 if _apart(problem) else K) <= LARGEST
+    if n * D > ROOM or D * D * K > LARGEST or unmet(InteriorK, problem) is not None:
+        return False
+    return _apart(problem) or D * D * K * K <= LARGEST
 
 
 def _apart(problem: ERM) -> bool:

@@ -27,6 +27,7 @@ from ..._kernels.newton import ids as kernel
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...data.matrix import Stored
+from ...problems import costs
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ..base import (
@@ -45,7 +46,7 @@ from ..base import (
 from ..linalg import factor
 from ..linalg.factor import Diagonal, Factor, Solver
 from .hessian import Hessian
-from .id_rows import IdRows, id_rows
+from .id_rows import IdRows, id_rows, split
 from .newton import NewtonRun
 
 # Nanoseconds on one core; movielens and generated ids.
@@ -62,6 +63,15 @@ STALE = 0.5
 FRESH = 0.5
 #: Iterations of a step, at most.
 MOST_STEPS = 500
+#: X sorted by its ids: ns for each number of it and for each row (4 to 9 and 20 to 30 on 12 sets).
+IDS_NUMBER, IDS_ROW = 11.0, 25.0
+#: Newton's method for ids: steps, each two products and an evaluation of the loss, ...
+IDS_STEPS, IDS_STEPS_A_DIGIT = 5.0, 0.5
+#: ... how often S is made (squared loss; logistic; with kinks), ...
+IDS_MADE = (1.0, 1.5, 3.0)
+#: ... or products of conjugate gradients with its diagonal, (1 + 0.45 sqrt(r)) times as many for
+#: the r of `difficulty` (27 and 36 to 1e-3 and 1e-6 at r = 5, 81 and 115 at 250).
+IDS_PRODUCTS, IDS_PRODUCTS_A_DIGIT, IDS_HARDER = 6.0, 1.5, 0.45
 
 
 @dataclass(frozen=True)
@@ -293,3 +303,30 @@ def sorted_by_id(problem: ERM) -> tuple[IdRows, Objective]:
         np.ascontiguousarray(plain.ridge[made.features]),
     )  # fmt: skip
     return made, rows
+
+
+def cost(problem: ERM, tol: float) -> float:
+    """A run of Newton's method with ids eliminated; infinite if less than half the rows have one.
+
+    The multiply-adds of S are known once the rows are sorted; before, they are bounded.
+    """
+    n, X = problem.n_samples, columns_of(problem)
+    one = one_product(X)
+    steps = 1.0 if problem.loss.eta == problem.loss.gamma else IDS_STEPS
+    steps += IDS_STEPS_A_DIGIT * costs.digits(tol) if steps > 1 else 0.0
+    work = (
+        IDS_NUMBER * X.nnz
+        + IDS_ROW * n
+        + steps * (2 * (one + costs.RATES.call) + costs.RATES.loss * n)
+    )
+    made = X.view(split)
+    others = X.shape[1] - made.ids
+    S = one_matrix(costs.gram_entries(problem) + made.pairs_below(X), others)
+    if TUNING.dear * one >= S and others <= TUNING.widest:
+        kind = 0 if steps == 1 else 1 + (problem.loss.kinks.size > 0)
+        return work + IDS_MADE[kind] * S
+    if 2 * made.rows.sum() < n:
+        return math.inf
+    harder = 1 + IDS_HARDER * math.sqrt(costs.difficulty(problem))
+    products = IDS_PRODUCTS + IDS_PRODUCTS_A_DIGIT * costs.digits(tol)
+    return work + harder * products * one

@@ -20,6 +20,7 @@ from ..interior import general as interior_k
 from ..interior.general import InteriorK
 from ..interior.interior_l1 import InteriorL1
 from ..linalg import factor
+from ..newton import ids
 from ..newton import many_outputs as newton_k
 from ..newton.ids import NewtonIds
 from ..newton.newton import Newton
@@ -27,7 +28,6 @@ from ..paper.adaptive.tuning import AdaptiveTuning
 from ..reductions.orthogonal import Orthogonal
 from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
-from . import predicted
 from .watch import PlanTuning, bends_evenly, interior_applies
 
 #: Nanoseconds of a run of interior points that is over at once.
@@ -112,7 +112,7 @@ class Case:
         if not costs.is_dense(p) or p.d > t.widest or p.n_samples < enough:
             return False
         swept = self.at.is_cold and self.may("dual") and self.fits(DualSweeps)
-        return not swept or predicted.newton_whole(p) < predicted.sweeps(p, self.tol)
+        return not swept or costs.newton_whole(p) < costs.sweeps(p, self.tol)
 
     @property
     def easy(self) -> bool:
@@ -122,7 +122,7 @@ class Case:
             return False
         if self.constant or (p.intercept and self.tol < self.tuning.easy_free):
             return False
-        return predicted.easy_sweeps(p, self.tol) < predicted.newton(p, self.tol)
+        return costs.easy_sweeps(p, self.tol) < costs.newton(p, self.tol)
 
     @property
     def ids(self) -> bool:
@@ -132,12 +132,12 @@ class Case:
             return False
         others = [math.inf]
         if self.may("dual") and self.fits(DualSweeps):
-            others.append(predicted.sweeps(p, self.tol))
+            others.append(costs.sweeps(p, self.tol))
         if self.newton and self.one_factor:
-            others.append(predicted.newton_step(p))
+            others.append(costs.newton_step(p))
         elif self.newton and self.tall:
-            others.append(predicted.newton(p, self.tol))
-        return predicted.newton_ids(p, self.tol) < min(others)
+            others.append(costs.newton(p, self.tol))
+        return ids.cost(p, self.tol) < min(others)
 
     @property
     def raw(self) -> bool:
@@ -150,14 +150,14 @@ class Case:
         if not (p.loss.compiled and L2_PENALTY.holds(p)):
             return False
         counts = p.n_samples < p.d or not bends_evenly(p.loss)
-        hides = counts and predicted.hidden(p) >= self.tuning.hidden
+        hides = counts and costs.hidden(p) >= self.tuning.hidden
         return hides and self.fits(Orthogonal)
 
     @property
     def raw_columns(self) -> bool:
         """Whether y has columns, each a problem of its own, and the rounding of X X' counts."""
         p = self.problem
-        hides = p.n_samples < p.d and predicted.hidden(p) >= ROUNDED
+        hides = p.n_samples < p.d and costs.hidden(p) >= ROUNDED
         return p.loss.by_output and hides and self.fits(OneByOne(Orthogonal()))
 
     @property
@@ -173,7 +173,12 @@ class Case:
     @cached_property
     def interior_l1(self) -> float:
         """What interior points for an L1 part take, in ns; infinite if they do not fit."""
-        return predicted.interior_l1(self.problem) if self.fits(InteriorL1) else math.inf
+        return costs.interior_l1(self.problem) if self.fits(InteriorL1) else math.inf
+
+    @property
+    def interior_l1_passes(self) -> float:
+        """The same in passes of working sets."""
+        return self.interior_l1 / max(costs.working_set_pass(self.problem), 1.0)
 
     @property
     def matrix_is_cheap(self) -> bool:
@@ -188,7 +193,7 @@ class Case:
     def wide(self) -> bool:
         """Whether the samples are few, dense and long."""
         p, t = self.problem, self.tuning
-        passes = predicted.inner_products(p) / costs.dense_sweep(p)
+        passes = costs.inner_products(p) / costs.dense_sweep(p)
         few = p.d >= t.wide * p.n_samples and passes <= t.span[0 if self.constant else 1]
         return few and all(need.holds(p) for need in Span.needs)
 
@@ -202,7 +207,7 @@ class Case:
     def tiny(self) -> bool:
         """Whether a run of interior points takes next to no time."""
         rows = np.arange(self.problem.n_samples)
-        return predicted.interior(self.problem, rows) <= self.tuning.tiny
+        return costs.interior(self.problem, rows) <= self.tuning.tiny
 
     # ---- K outputs ------------------------------------------------------------------------------
 

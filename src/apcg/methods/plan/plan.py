@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base.validation import Vector, choice
 from ...certify.points import Certificate, Point, Start
+from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     IN_MEMORY,
@@ -41,8 +42,6 @@ from ..paper.adaptive.tuning import AdaptiveTuning
 from ..paper.afg import AFGMethod
 from ..reductions.orthogonal import Orthogonal, is_cheap
 from ..reductions.smoothing import Smoothing
-from . import predicted
-from .case import Case
 from .rules import choose
 from .watch import BlockWatch, PlanTuning, Watch, bends_evenly, factors, most_passes
 
@@ -86,8 +85,7 @@ class Auto:
 
     def first(self, problem: ERM, at: Start, tol: float = 1e-6) -> tuple[Method, str]:
         """The method to start with, and why."""
-        parts = (self.without, self.tuning, self.adaptive, self.outputs)
-        return choose(Case(problem, at, tol, *parts, plan=self))
+        return choose(problem, at, tol, self)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> Run:
         """Begin with the method that fits; where a plan ended with Newton's method, with that."""
@@ -276,7 +274,7 @@ class PlanRun(Run):
     @cached_property
     def _doubtful(self) -> bool:
         """Whether a factor may lack digits, and `_last` has them."""
-        return self._last is not None and predicted.hidden(self.problem) >= DOUBTFUL
+        return self._last is not None and costs.hidden(self.problem) >= DOUBTFUL
 
     def _leaves(self, gap: float) -> bool:
         """Whether another method should take over, at this relative gap."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from ...certify.points import Start
+from ...problems.erm import ERM
 from ..base import Method, unmet
 from ..dual.method import DualSweeps
 from ..dual.tuning import PARTS
@@ -30,7 +33,6 @@ from ..reductions.per_output import OneByOne
 from ..reductions.row_space import Span
 from ..reductions.scaled import Scaled
 from ..sparse import ClassSet, GroupSet, OutputsGroupSet, WorkingSet
-from . import predicted
 from .case import Case
 from .watch import bends_evenly
 
@@ -63,8 +65,7 @@ class Rule:
 
 def _working_set(case: Case) -> Method:
     """For a part of the time of interior points, where these are there for a loss with kinks."""
-    each = max(predicted.working_set_pass(case.problem), 1.0)
-    return WorkingSet(alone=False, most=case.tuning.tried * case.interior_l1 / each)
+    return WorkingSet(alone=False, most=case.tuning.tried * case.interior_l1_passes)
 
 
 def _span(case: Case) -> Method:
@@ -232,7 +233,7 @@ RULES = (
     Rule(
         "scaled",
         of="an L2 weight for each feature, all positive",
-        when=lambda c: c.fits(Scaled),
+        when=lambda c: c.problem.g.b.size > 1 and c.fits(Scaled),
         first=lambda c: Scaled(c.plan),
         why="with its columns over the roots of the weights it has one weight",
         then="one of the rows for L2, on a copy of X",
@@ -298,7 +299,7 @@ RULES = (
         "scaled",
         many=True,
         of="an L2 weight for each feature, all positive",
-        when=lambda c: c.fits(Scaled),
+        when=lambda c: c.problem.g.b.size > 1 and c.fits(Scaled),
         first=lambda c: Scaled(c.plan),
         why="with its columns over the roots of the weights it has one weight",
         then="one of the rows for L2, on a copy of X",
@@ -369,8 +370,9 @@ RULES = (
 )
 
 
-def choose(case: Case) -> tuple[Method, str]:
-    """The method of the first rule that holds, and why."""
-    many = case.problem.K > 1
+def choose(problem: ERM, at: Start, tol: float, plan: Any) -> tuple[Method, str]:
+    """The method of the first rule that holds, and why; `plan` says what is left out."""
+    parts = plan.without, plan.tuning, plan.adaptive, plan.outputs
+    case, many = Case(problem, at, tol, *parts, plan=plan), problem.K > 1
     rule = next(rule for rule in RULES if rule.many == many and rule.when(case))
     return rule.first(case), rule.reason(case)

@@ -24,7 +24,6 @@ from ..interior import general
 from ..interior.interior import Interior
 from ..newton import many_outputs as newton_k
 from ..newton.newton import Newton
-from . import predicted
 
 #: So many gaps, with that of the start, are too few for the rate of the later half.
 EARLY = 3
@@ -151,16 +150,16 @@ class Watch:
         self._step = self._step_passes = math.inf
         small = problem.d**2 <= tuning.room + 2 * problem.samples.nnz
         if small and unmet(Newton, problem) is None:
-            self._step = predicted.newton_step(problem)
-            self._step_passes = 1 + predicted.in_passes(problem, costs.gram_entries(problem))
+            self._step = costs.newton_step(problem)
+            self._step_passes = 1 + costs.in_passes(problem, costs.gram_entries(problem))
         self.interior = interior_applies(problem, tuning)
         #: whether the interior point method is for all samples, whichever seem to rest
-        self.whole = self.interior and predicted.rare(problem)
+        self.whole = self.interior and costs.rare(problem)
         even = problem.loss.eta == problem.loss.gamma
         self._few = problem.n < tuning.square * problem.d and not even
-        self._factor_passes = 2 + predicted.in_passes(problem, 0.0)
+        self._factor_passes = 2 + costs.in_passes(problem, 0.0)
         tall = self.interior and problem.n >= tuning.tall * problem.d
-        self._smoothing = predicted.smoothing(problem) if tall else math.inf
+        self._smoothing = costs.smoothing(problem) if tall else math.inf
         #: ns spent, and what the interior point method was predicted to cost, when last asked
         self._last = (0.0, 0.0)
         #: whether smoothing is predicted to be faster than the interior point method alone
@@ -191,11 +190,11 @@ class Watch:
         left = self._max - passes
         if self._step == math.inf:
             rows = self._all if rows is None or self.whole else rows
-            cost = predicted.interior(self.problem, rows, self._tol)
+            cost = costs.interior(self.problem, rows, self._tol)
             falls = self._falls(spent, cost)
             crowded = rows.size >= self._tuning.crowded * self.problem.n
             self.smooths = crowded and self._smoothing < cost
-            if not self.smooths and left < predicted.INTERIOR_STEPS * self._factor_passes:
+            if not self.smooths and left < costs.INTERIOR_STEPS * self._factor_passes:
                 return False  # max_epochs would end it in its first steps
             square = self.problem.n < 2 * self.problem.d
             if square and passes < self._tuning.interior_settled:
