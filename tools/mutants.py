@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +24,9 @@ import overlay
 from mutations import MUTANTS, Mutant
 
 REPORT = overlay.ROOT / "docs" / "mutants.md"
-#: seconds of CPU: all tests of a file without a mutation, and those of one mutation
-_WHOLE, _ONE = 900, 150
+#: seconds of CPU for the tests of a file without a mutation; with one they hang if they take
+#: so many times as long, and at least so many seconds
+_WHOLE, _TIMES, _LEAST = 900, 5, 10
 
 
 @dataclass(frozen=True)
@@ -49,26 +50,33 @@ def _kernel(mutant: Mutant) -> str | None:
     return "losses/scalar" if path.suffix in (".pxd", ".h") else None
 
 
-def failing(mutants: list[Mutant], folder: Path) -> set[str]:
-    """The tests that fail without any mutation, on the copy that mutations are made in."""
+def _used() -> float:
+    """Seconds of CPU of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def unchanged(mutants: list[Mutant], folder: Path) -> tuple[set[str], dict[str, float]]:
+    """Without any mutation, on the copy of the package: tests that fail, seconds of each file."""
     package = overlay.copy(folder)
     for kernel in sorted({_kernel(m) or "" for m in mutants} - {""}):
         overlay.build(package, kernel)
-    found = set()
+    found, took = set(), {}
     for file in sorted({m.tests for m in mutants}):
         words = {m.only for m in mutants if m.tests == file}
         chosen = [] if "" in words else ["-k", " or ".join(f"({w})" for w in sorted(words))]
-        start = time.perf_counter()
+        before = _used()
         code, output = overlay.forked(folder, overlay.tests(file), *chosen, seconds=_WHOLE)
-        print(f"{time.perf_counter() - start:6.0f} s  without a mutation: {file}", flush=True)
+        took[file] = _used() - before
+        print(f"{took[file]:6.1f} s  without a mutation: {file}", flush=True)
         if code != 0:
             found |= {*_failed(output)} or {file}
             print(f"exit code {code}: {output[-1500:]}", flush=True)
-    return found
+    return found, took
 
 
-def tried(mutant: Mutant, clean: Path, broken: set[str]) -> Result:
-    """Whether a test noticed, and which."""
+def tried(mutant: Mutant, clean: Path, broken: set[str], seconds: float) -> Result:
+    """Whether a test noticed, and which; a run that takes so many seconds of CPU hangs."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         package = overlay.again(clean, folder)
@@ -81,11 +89,12 @@ def tried(mutant: Mutant, clean: Path, broken: set[str]) -> Result:
             overlay.build(package, kernel)
         words = ["-k", mutant.only] if mutant.only else []
         file = overlay.tests(mutant.tests)
-        code, output = overlay.forked(folder, "-x", file, *words, seconds=_ONE)
+        code, output = overlay.forked(folder, "-x", file, *words, seconds=seconds)
     if code == 0:
         return Result("survived", mutant.why)
     if code < 0 and mutant.tests not in broken:
-        return Result("killed", f"{mutant.tests}: ended by signal {-code}")
+        ended = "it does not end" if -code == signal.SIGPROF else f"ended by signal {-code}"
+        return Result("killed", f"{mutant.tests}: {ended}")
     noticed = _failed(output)
     if code == 1 and noticed and not broken & {mutant.tests, *noticed}:
         return Result("killed", noticed[0])
@@ -123,23 +132,21 @@ def main() -> int:
     results: dict[Mutant, Result] = {}
     with tempfile.TemporaryDirectory() as name:
         clean = Path(name)
-        broken = failing(chosen, clean)
+        broken, took = unchanged(chosen, clean)
         for mutant in chosen:
-            start = time.perf_counter()
-            result = results[mutant] = tried(mutant, clean, broken)
+            before = _used()
+            seconds = max(_LEAST, _TIMES * took[mutant.tests])
+            result = results[mutant] = tried(mutant, clean, broken, seconds)
             if not words:
                 REPORT.write_text(table(results), encoding="utf-8")
-            took = f"{time.perf_counter() - start:6.0f} s"
-            print(f"{result.said:<10}{took}  {mutant.file}: {mutant.what}: {result.noticed}",
-                  flush=True)  # fmt: skip
+            line = f"{_used() - before:6.1f} s  {mutant.file}: {mutant.what}: {result.noticed}"
+            print(f"{result.said:<10}{line}", flush=True)
     if broken:
         print("failing without any mutation:", *sorted(broken), sep="\n")
     left = [m for m, result in results.items() if result.said != "killed"]
     unexplained = [m for m in left if results[m].said != "survived" or not m.why]
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = used.ru_utime + used.ru_stime
     told = f"{len(left)} not killed, {len(unexplained)} of them unexplained"
-    print(f"{len(results)} mutations, {told}, {seconds:.0f} s of CPU")
+    print(f"{len(results)} mutations, {told}, {_used():.0f} s of CPU")
     return 1 if broken or unexplained or len(left) > 3 else 0
 
 

@@ -91,10 +91,11 @@ _HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sk
           "click")  # fmt: skip
 
 
-def forked(folder: Path, *words: str, seconds: int = 150) -> tuple[int, str]:
+def forked(folder: Path, *words: str, seconds: float) -> tuple[int, str]:
     """The exit code and output of tests on the copy, in a fork of this process; < 0 is a signal.
 
-    What takes longer than so many seconds of CPU, or ten times as long in all, hangs.
+    What takes more than so many seconds of CPU hangs: SIGPROF. So does what sleeps, but by the
+    clock, and a busy machine may take long: SIGALRM.
     """
     for name in _HEAVY:
         import_module(name)
@@ -102,7 +103,7 @@ def forked(folder: Path, *words: str, seconds: int = 150) -> tuple[int, str]:
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.alarm(10 * seconds)
+        signal.alarm(600 + int(10 * seconds))
         out = os.open(log, os.O_WRONLY | os.O_CREAT)
         os.dup2(out, 1)
         os.dup2(out, 2)

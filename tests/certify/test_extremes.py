@@ -16,6 +16,20 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((12, 4)), np.tile([1.0, -1.0], 6)
 
 
+# ---- P = 0 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "apcg", "sdca", "afg", "newton"])
+def test_where_the_optimum_is_zero_the_answer_is_zero(method):
+    """A gap cannot be over P there: no gap is within any tolerance, and another within none."""
+    p = ERM(X, np.zeros(12), "squared", alpha=0.1)
+    r = solve(p, method, check_every=1, random_state=0)
+    assert r.converged
+    assert (r.primal, r.gap) == (0.0, 0.0)
+    assert not r.w.any()
+    assert certify(p, Point(w=np.zeros(4), x=np.ones(12))).relative == math.inf
+
+
 # ---- slopes next to nothing (F8) ----------------------------------------------------------------
 
 

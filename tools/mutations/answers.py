@@ -48,7 +48,7 @@ MUTANTS = [
            only="points_of_a_method"),
     # ---- certify/points.py --------------------------------------------------------------------
     Mutant("certify/points.py", "P = 0 divides",
-           "if self.primal == 0:", "if False:", "test_solve.py"),
+           "if self.primal == 0:", "if False:", "test_extremes.py", only="optimum_is_zero"),
     # ---- run/loop.py --------------------------------------------------------------------------
     Mutant("run/loop.py", "idle advances are free",
            "int(self.idle > IDLE)", "0", "test_extremes.py", only="never_works"),
