@@ -6,6 +6,7 @@ a process that takes `apcg` from there, and asserts it.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -87,8 +88,9 @@ def tests(name: str) -> str:
 
 #: What every test needs: a process that has it already is quick to copy.
 _HEAVY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "sklearn.datasets",
-          "sklearn.linear_model", "sklearn.model_selection", "pytest", "tqdm",
-          "click")  # fmt: skip
+          "sklearn.linear_model", "sklearn.model_selection", "pytest", "hypothesis",
+          "hypothesis.strategies", "xdist.plugin", "tqdm", "click")  # fmt: skip
+_KNOWN = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # hypothesis is there before pytest
 
 
 def forked(folder: Path, *words: str, seconds: float) -> tuple[int, str]:
@@ -99,6 +101,7 @@ def forked(folder: Path, *words: str, seconds: float) -> tuple[int, str]:
     """
     for name in _HEAVY:
         import_module(name)
+    gc.freeze()  # the child collects what is new only
     log = folder / "log"
     child = os.fork()
     if child == 0:
@@ -109,8 +112,9 @@ def forked(folder: Path, *words: str, seconds: float) -> tuple[int, str]:
         os.dup2(out, 2)
         for name in [m for m in sys.modules if m.partition(".")[0] == "apcg"]:
             del sys.modules[name]
-        sys.argv = ["", str(folder), "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+        sys.argv = ["", str(folder), "-q", "-n", "0", "-p", "no:cacheprovider", *_KNOWN, *words]
         os.chdir(ROOT)
+        sys.dont_write_bytecode = False  # a copy of the copy has it compiled
         code = 99
         try:
             exec(_BOOT, {"__name__": "__main__"})
