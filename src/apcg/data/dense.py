@@ -15,12 +15,12 @@ from .matrix import Stored
 from .products_k import padded
 
 _NO_INDEX = np.empty(0, dtype=np.int32)
-#: Of w with fewer than one in so many entries that are not zero, their columns are gathered: a
-#: number that is gathered takes ten times as long as one that is streamed by.
+#: If fewer than one in so many entries of w are not zero, only their columns are read: to gather a
+#: number takes ten times as long as to stream one.
 _FEW = 16
-#: Products with a vector are by BLAS if X has at most so many numbers, or rows have more than so
-#: many. In between our own loops take less time: CPU of X w, BLAS on one thread over ours, 1,000 x
-#: 60 0.6, 1,000 x 200 0.6, 30,000 x 60 1.5, 20,000 x 200 2.3, 5,000 x 500 1.2, 2,000 x 2,000 0.7.
+#: Products with a vector are by BLAS if X has at most _SMALL numbers, or its rows more than _LONG.
+#: Else our own loops take less time. CPU of X w, BLAS on one thread over ours: 1,000 x 60 0.6,
+#: 1,000 x 200 0.6, 30,000 x 60 1.5, 20,000 x 200 2.3, 5,000 x 500 1.2, 2,000 x 2,000 0.7.
 #: (On more threads BLAS takes several times as much CPU there.)
 _SMALL, _LONG = 2**18, 600
 #: Gram matrices of rows of more features are by BLAS (at 60 ours takes 1.8 times the CPU of BLAS on
@@ -33,9 +33,9 @@ _GRAM_LARGE = 2**16
 _BLOCK = 131_072
 #: Columns of float32 that are copied at a time for products of rows: the copy is small then.
 _COLUMNS = 1024
-#: With so many outputs products are by loops of ours. Of the time of BLAS, 2,000 x 200 with 5: 0.7;
-#: 500 x 2,000 with 3: 0.45; with 2 it is 1.5, with 8 to 20 1.0 to 1.3. But an X of at most so many
-#: numbers goes to BLAS: calls cost more than products there.
+#: With so many outputs products are by loops of ours, which take 0.7 of the time of BLAS on 2,000 x
+#: 200 with 5 outputs and 0.45 on 500 x 2,000 with 3; 1.5 with 2 outputs, 1.0 to 1.3 with 8 to 20.
+#: But an X of at most so many numbers goes to BLAS: calls cost more than products there.
 _FEW_OUTPUTS, _FEW_NUMBERS = range(3, 7), 20_000
 
 

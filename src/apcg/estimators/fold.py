@@ -79,7 +79,7 @@ class Fold:
         else:
             for k in range(grid.size):
                 self.scores[k] = self._score(_picked(found, k))
-        # one of them is kept, for who interrupts a later fold
+        # the best is kept: Ctrl-C in a later fold gives it back
         best = int(np.argmax(np.nan_to_num([*self.scores.values()], nan=-np.inf)))
         self.answers[best] = _picked(found, best)
         return True

@@ -44,20 +44,20 @@ from .answers import Answers, Certified, Gap
 
 #: A y beyond this has squares that overflow.
 LARGEST = 1e150
-#: What tol means, whose default is 1e-5 here. The first look is when a step promises this part of
-#: the gap, and every look that fails asks for so much less.
+#: What tol means, whose default is 1e-5 here. The first look comes when a step promises LOOK times
+#: the gap that is asked for; each look that fails multiplies that by LESS.
 GAP, LOOK, LESS = Gap(usual=1e-10, least=1e-12), 1e-3, 1e-3
-#: Up to so many numbers of w a step has a factor, beyond it conjugate gradients of so many
-#: iterations, or to this part of the gradient.
+#: Up to so many numbers of w a step is by a factor, above by conjugate gradients: so many
+#: iterations, or until the residual is this part of the gradient.
 FACTORED, ITERATIONS, PART = 2000, 300, 1e-3
-#: A step that promises less than this part of F is rounding. Armijo's constant; a slope
-#: along the step that is this part of the first one is flat; trials at most.
-#: sigma falls to this part of it at most, until a step promises less than this part of F: where few
-#: residuals are left F is hardly smooth, and steps would be short.
+#: A step divides sigma by 10 at most, until it promises less than NEAR times F: where few residuals
+#: are below the scale F is hardly smooth, and steps would be short.
 LOWER, NEAR = 0.1, 0.01
+#: A step that promises less than this part of F is rounding. Armijo's constant; the part of the
+#: first slope along a step that counts as flat; trials at most.
 ROUNDING, ARMIJO, FLAT, TRIALS = 1e-16, 1e-4, 0.2, 40
-#: Below this part of the largest |y| the scale may go to zero: that is tried once, and is right if
-#: the gap is so small. Below the second part it has gone there.
+#: Below SMALL times the largest |y| a scale of zero is tried, once. It is the answer if its gap is
+#: at most ALMOST, relative. Below EXACT times the largest |y| the scale is taken for zero.
 SMALL, ALMOST, EXACT = 1e-6, 1e-6, 1e-12
 #: scikit-learn's lower bound of the scale
 LEAST = 10 * float(np.finfo(np.float64).eps)

@@ -28,14 +28,14 @@ from .problem import Sharded
 from .sparse import SparseSteps
 from .sums import Sums
 
-#: Newton's method is taken if it has no more numbers a side than this, and if a Gram matrix has no
-#: more numbers than `_FEW` and two for each of X in a shard.
+#: Newton's method is taken if the side of its matrix is at most this, and the matrix has at most
+#: `_FEW` numbers and two for each of X in a shard.
 _SIDE, _FEW = 5000, 1e6
 #: Multiply-adds of a Gram matrix for each number of X that a step may cost.
 _GRAMS = 400.0
 #: A gap of less than this part of |P| + |D| is rounding.
 _ROUNDING = 16 * 2.0**-52
-#: Looks in which the gap falls by less than a tenth, in all, after which it is stuck.
+#: It is stuck after so many looks, in all, in which the gap fell by less than a tenth.
 _PATIENCE = 300
 
 COLUMNS = ("epoch", "seconds", "primal", "dual", "gap", "mu", "restarts", "method", "vectors",

@@ -14,8 +14,8 @@ from .sums import Sums
 
 #: gamma at first, what it is multiplied by, and the least.
 _FIRST, _FALL, _LEAST = 1.0, 0.3, 1e-3
-#: An inner problem ends where its gradient has fallen to this part, squared and over the ridge, of
-#: the gap; or after so many steps.
+#: An inner problem ends where |gradient|^2 over the ridge is this part of the gap, or after so many
+#: steps.
 _INNER, _STEPS = 0.1, 80
 
 

@@ -15,9 +15,9 @@ from ..linalg.factor import Factor
 from .search import Damping, LineSearch
 from .sums import Sums
 
-#: The slope along a step that is left of that there was: the step is long enough.
+#: A step is long enough when the slope along it has fallen to this part.
 _FLAT = 0.5
-#: P falls well by this part of what the slope promises.
+#: P has fallen well if it fell by this part of what the slope promises.
 _ARMIJO = 1e-4
 #: The least curvature of a weight without a ridge: this part of the mean of all.
 _LEAST = 1e-12

@@ -12,20 +12,21 @@ from ..._base.validation import Matrix as Table
 from ..._base.validation import Vector
 from .sums import Sums
 
-#: What the Hessian in c gets on its unit diagonal.
+#: Added to the unit diagonal of the Hessian in c.
 _JITTER = 1e-10
-#: What it gets where steps of several directions bring nothing; trials along a step, and those of
-#: the last; the part of its length that the next is at least and at most.
+#: The same, tried in turn where a step along several directions brings nothing; trials along a
+#: step, and along the last of these; bounds of the next trial, in parts of the one before.
 _MORE, _SHORTER, _PART = (_JITTER, 1e-4, 1e-2, 1.0), (3, 12), (1e-6, 0.5)
-#: Along one direction: how far from both ends of what is known a secant ends, of the width.
+#: Along one direction: a secant stays this part of the bracket away from both its ends.
 _WITHIN = 0.01
-#: Curvature below this part of the largest is none.
+#: Curvature below this part of the largest counts as none.
 _DEAD = 1e-30
 #: Trials of a search, at most.
 _TRIALS = 40
-#: The slopes in c that are left of those there were: a search ends there.
+#: A search ends when the slopes in c have fallen to this part.
 _FLAT = 0.1
-#: Damping: what a step too short begins with, and what is as good as none; what is short and long.
+#: Damping: its value after the first step that was too short, and below which it is dropped; the
+#: lengths of a step that count as short and as long.
 _DAMPING, _SHORT, _LONG = (1e-6, 1e-9), 0.25, 0.9
 #: A fall of P below this part of it is rounding.
 _ROUNDING = 1e-14

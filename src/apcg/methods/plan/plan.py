@@ -214,13 +214,13 @@ class PlanRun(Run):
             self._rescue("it takes longer than predicted, or than max_epochs")
             return
         again = self._on_kept_rows and self._came_back
-        if again or (stuck and self._on_kept_rows):  # the rows left out are needed, or their digits
+        if again or (stuck and self._on_kept_rows):  # rows left out matter
             self._on_kept_rows = False
             if not self._doubtful:
                 self._change("interior", InteriorRun(self.problem, self.target), "on all samples")
                 return
             stuck = True
-        if stuck:  # it would be again
+        if stuck:  # a method that is stuck will not move again
             self._watch = None
         if self._on_kept_rows or stuck:  # the rows left out were not at rest after all
             self._came_back = self._on_kept_rows
