@@ -14,6 +14,9 @@ MUTANTS = [
     Mutant("methods/plan/case.py", "wide problems are tall",
            "return p.d <= t.widest and p.n >=", "return p.n >=", "test_plan_rules.py"),
     # ---- methods/plan/plan.py -----------------------------------------------------------------
+    Mutant("methods/plan/plan.py", "a plan inside another one is not looked at",
+           "said.estimate if self._passes < self._latest else None", "said.estimate",
+           "test_interior_k.py", only="penalty_for_each"),
     Mutant("methods/plan/plan.py", "stuck is the end of K outputs",
            "        stuck = said.stuck\n", "        stuck = False\n", "test_outputs_guard.py",
            only="stuck_is_replaced"),

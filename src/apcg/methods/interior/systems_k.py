@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..._base.validation import Matrix, Vector
 from ..linalg.factor import Factor
@@ -94,6 +95,7 @@ class ByFeatures:
         if C.U is not None:
             parts.matrices[0][:d, :d] -= C.U @ C.U.T
         self._factors = parts.factors()
+        self.short = 0.0  # as of `ByRows`, which it is not watched for
 
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
         """dW, db and dq."""
@@ -137,51 +139,96 @@ class ByFeatures:
 class ByRows:
     """The system by rows: theta dq + X C^-1 X'dq = X C^-1 r + pull + 1 db, with sums of dq given.
 
-    Of a loss over classes dq sums to zero: the last class has minus what the others have.
+    Of a loss over classes dq sums to zero in each row: one class has minus what the others have. It
+    is the one with the least theta: beside that of an unlikely class all digits would be lost.
     """
 
     def __init__(self, X: Matrix, intercept: bool, rows: Any, C: Bend) -> None:
         self._X, self._inverse, self._blocks = X[:, : len(C.c)], _inverse(C), _of_blocks(C)
-        self._intercept, self._coupled = intercept, rows.coupled
-        n, K = rows.theta.shape
-        self._free = free = K - 1 if rows.coupled else K
-        M, last = self._inverse, rows.theta[:, -1] if rows.coupled else 0.0
-        if rows.coupled:
-            M = M[:, :-1, :-1] - M[:, :-1, -1:] - M[:, -1:, :-1] + M[:, -1:, -1:]
-        parts = _Parts(free, n, rows, C)
+        self._theta, self._intercept = rows.theta, intercept
+        (n, K), M = rows.theta.shape, self._inverse
+        self._less_one = _less_one(rows.theta) if rows.coupled else None
+        parts = _Parts(K, n, rows, C)
         at = np.arange(n)
         for k, m, part in parts:
-            np.matmul(self._X * M[:, k, m], self._X.T, out=part)
-            part[at, at] += last + (rows.theta[:, k] if k == m else 0.0)
+            if k == m or C.u is not None:
+                np.matmul(self._X * M[:, k, m], self._X.T, out=part)
+            if k == m:
+                part[at, at] += rows.theta[:, k]
         if self._blocks is not None:
             far = self._X @ self._blocks
             parts.matrices[0] += far @ far.T
+        if self._less_one is not None:
+            H, upper = parts.matrices[0], np.triu_indices(n * K, 1)
+            H.T[upper] = H[upper]
+            parts.matrices = (self._less_one @ (self._less_one @ H).T)[None]
         self._factors = parts.factors()
         if intercept:
-            ones = np.repeat(np.eye(free), n, axis=0).T
-            self._of_ones = np.column_stack([solved(self._factors, one) for one in ones])
-            self._border = ones @ self._of_ones
+            self._with_intercepts(n, K)
+        #: how far the last step was from solving the system, as part of the terms of a row
+        self.short = 0.0
+
+    def _with_intercepts(self, n: int, K: int) -> None:
+        """All classes may get the same: the most likely one gets nothing."""
+        ones = self._of_others(np.repeat(np.eye(K), n, axis=0))
+        of_ones = np.column_stack([solved(self._factors, one) for one in ones.T])
+        border = ones.T @ of_ones
+        free = np.arange(K)
+        self._free = free if self._less_one is None else np.delete(free, border.diagonal().argmax())
+        self._ones, self._of_ones = ones[:, self._free], of_ones[:, self._free]
+        self._border = Factor(border[np.ix_(self._free, self._free)])
+
+    def _of_others(self, flat: Matrix) -> Matrix:
+        """Numbers of all classes, less those of the one that is left out."""
+        return flat if self._less_one is None else np.asarray(self._less_one @ flat)
 
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
         """dW, db and dq."""
-        first = self._X @ self._less(r) + pull
-        if self._coupled:
-            first = first[:, :-1] - first[:, -1:]
-        (n, free), K = first.shape, r.shape[1]
-        flat, db = solved(self._factors, first.T), np.zeros(K)
+        rest, short_b, size = self._X @ self._less(r) + pull, r_b, np.inf
+        dq, db = np.zeros_like(pull), np.zeros(len(r_b))
+        for _ in range(1 + REFINED):
+            more, more_b = self._solve(rest, short_b)
+            new, new_b = dq + more, db + more_b
+            way = self._less(r - self._X.T @ new)
+            rest, short_b = self._X @ way + new_b + pull - self._theta * new, r_b - new.sum(axis=0)
+            now = float(np.abs(self._of_others(rest.T.reshape(-1))).max())
+            if not now < size:
+                break
+            dW, db, dq, size = way, new_b, new, now
+        self.short = size / max(float(np.abs(self._theta * dq).max()), 1e-300)
+        return dW, db, dq
+
+    def _solve(self, first: Matrix, r_b: Vector) -> tuple[Matrix, Vector]:
+        """dq and db"""
+        flat, db = solved(self._factors, self._of_others(first.T.reshape(-1))), np.zeros(len(r_b))
         if self._intercept:
-            sums = flat.reshape(free, n).sum(axis=1)
-            db[:free] = np.linalg.solve(self._border, r_b[:free] - sums)
-            flat = flat + self._of_ones @ db[:free]
-        dq = flat.reshape(free, n).T
-        if self._coupled:
-            dq = np.hstack([dq, -dq.sum(axis=1, keepdims=True)])
-        return self._less(r - self._X.T @ dq), db, dq
+            db[self._free] = self._border.solve(r_b[self._free] - self._ones.T @ flat)
+            flat = flat + self._of_ones @ db[self._free]
+        dq = flat if self._less_one is None else self._less_one.T @ flat
+        return dq.reshape(first.shape[1], -1).T, db
 
     def _less(self, r: Matrix) -> Matrix:
         """C^-1 r"""
         less = np.asarray(np.einsum("jkm,jm->jk", self._inverse, r))
         return less if self._blocks is None else less + self._blocks @ (self._blocks.T @ r)
+
+
+def _less_one(theta: Matrix) -> Any:
+    """For each row and class but that with the least theta: its number less that one's.
+
+    Numbers of all rows of a class follow one another.
+    """
+    n, K = theta.shape
+    out = theta.argmin(axis=1)
+    at = np.tile(np.arange(n), K - 1)
+    own = np.arange(K - 1)[:, None] + (np.arange(K - 1)[:, None] >= out)
+    size = np.arange(at.size)
+    ones, places = np.ones(at.size), (own.reshape(-1), out[at])
+    made = [
+        sp.csr_array((sign * ones, (size, k * n + at)), shape=(at.size, n * K))
+        for sign, k in zip((1.0, -1.0), places, strict=True)
+    ]
+    return made[0] + made[1]
 
 
 def _whole(C: Bend) -> Any:

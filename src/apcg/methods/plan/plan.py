@@ -167,7 +167,10 @@ class PlanRun(Run):
         mu = said.mu if math.isfinite(said.mu) else 1.0
         notes = [*self.notes, *said.notes]
         stuck = self._stuck or (self._alone and said.stuck)
-        return replace(said, at_work=self.at_work, mu=mu, stuck=stuck, notes=notes)
+        # a plan inside another one wants a look, to change over to another method
+        estimate = said.estimate if self._passes < self._latest else None
+        made = replace(said, at_work=self.at_work, mu=mu, estimate=estimate)
+        return replace(made, stuck=stuck, notes=notes)
 
     def advance(self, budget: Budget) -> Work:
         """Go on with the method at work.
