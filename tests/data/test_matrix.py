@@ -118,9 +118,9 @@ def test_what_needs_all_of_x_says_so():
     with pytest.raises(TypeError, match="row_gram needs all of X in memory"):
         parts.row_gram()
     dense_rows = by_row(X, "X")
-    for kind, more in ((views.columns, np.float32), (views.compact, True)):
+    for kind, more in ((views.columns, ()), (views.compact, (True,))):
         with pytest.raises(TypeError, match="of sparse data"):
-            dense_rows.view(kind, more)
+            dense_rows.view(kind, *more)
 
 
 def test_parts_are_of_one_kind():

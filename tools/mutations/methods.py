@@ -114,10 +114,10 @@ MUTANTS = [
            "test_smoothing.py"),
     # ---- methods/sparse/columns/packed.py -----------------------------------------------------
     Mutant("methods/sparse/columns/packed.py", "float32 for any tolerance",
-           "self.narrow = target.tol >= tuning.narrow", "self.narrow = True", "test_working_set.py",
+           "self.exact = target.tol < tuning.narrow", "self.exact = False", "test_working_set.py",
            only="float32_is_too_coarse"),
     Mutant("methods/sparse/columns/packed.py", "float32 after looks that failed",
-           "if self._failed >= self.tuning.failures and self.narrow:", "if False:",
+           "self.exact |= self._failed >= self.tuning.failures", "pass",
            "test_working_set.py", only="float32_is_too_coarse"),
     # ---- methods/sparse/gram.py ---------------------------------------------------------------
     Mutant("methods/sparse/gram.py", "a budget does not end a model",

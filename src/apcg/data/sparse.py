@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._base.validation import Index, Vector
 from .._base.validation import Matrix as Table
 from .._kernels.sparse import columns as kernel
-from .columns import columns
+from .columns import stored_columns
 from .matrix import Stored
 
 #: A product with a vector is by columns, where these are at hand, if one entry in so many is not 0.
@@ -51,12 +51,11 @@ class Sparse(Stored):
         return made
 
     def _times(self, w: Vector) -> Vector:
-        packed = self._views.get((columns, np.float64))
-        if packed is not None and not self.constant:  # zeros cost nothing then
-            out, some = np.zeros(self.shape[0]), np.flatnonzero(w)
+        by_column = self._views.get((stored_columns,))
+        if by_column is not None and not self.constant:  # zeros cost nothing then
+            some = np.flatnonzero(w)
             if _FEW * some.size <= self._d:
-                packed.add(some, w[some], out)
-                return out
+                return np.asarray(by_column[:, some] @ w[some])
         return super()._times(w)
 
     def _gram_of(self, s: Vector, columns: Index) -> Table:

@@ -1,6 +1,6 @@
 """Layouts of X that kernels read, for `X.view(...)`. Each is made once for all who ask.
 
-    X.view(views.columns, np.float32)
+    X.view(views.columns)
 
 Who reads one reads raw memory. So only the code next to a kernel asks for one; everything else goes
 through the methods of `Matrix`. A layout may be defined anywhere: it is a function of a `Stored`.
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from .._base.validation import Matrix as Table
-from .columns import columns
+from .columns import columns, stored_columns
 from .compact import compact
 from .matrix import Arrays, Stored
 
-__all__ = ["arrays", "columns", "compact", "table", "transposed", "whole"]
+__all__ = ["arrays", "columns", "compact", "stored_columns", "table", "transposed", "whole"]
 
 
 def arrays(X: Stored) -> Arrays:

@@ -30,7 +30,7 @@ FREE = (np.full(1, -np.inf), np.full(1, np.inf))
 
 
 def support(samples, ids):
-    return Support(samples, ids, samples.view(views.columns, np.float32))
+    return Support(samples, ids, samples.view(views.columns))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-25, 1e25])
@@ -101,7 +101,7 @@ def test_a_run_ends_where_it_leaves_its_room_but_is_looked_at_only_now_and_then(
 
 def turned(faces, digits, size=8):
     _, samples, _ = columns()
-    names, packed = np.arange(12), samples.view(views.columns, np.float32)
+    names, packed = np.arange(12), samples.view(views.columns)
     nnz = float(np.diff(packed.start)[:size].sum())
     return faces.turn(names, names[:size], nnz, lambda ids: (names, packed), np.ones(1), digits)
 

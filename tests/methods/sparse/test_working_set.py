@@ -160,7 +160,7 @@ def test_types_of_the_data(dtype, index):
         assert kkt(ERM(S.astype(np.float64), y, "squared", "l1", 0.05), r.w) <= 10 * tol**0.5
 
 
-def test_columns_are_wide_where_float32_is_too_coarse():
+def test_slopes_are_exact_where_float32_is_too_coarse():
     p = problem("squared", "columns")
     rng = np.random.default_rng(0)
     narrow = COLUMNS.start(p, Start(), Target(1e-6), rng)

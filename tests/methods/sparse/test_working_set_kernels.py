@@ -117,9 +117,9 @@ def test_a_gram_model_is_solved_where_sweeps_alone_are_slow():
 # ---- sparse columns -----------------------------------------------------------------------------
 
 
-def packed(A, wide):
+def packed(A):
     S = sp.csr_matrix(A)
-    return Packed.of((S.data, S.indices, S.indptr), A.shape[1], double=wide)
+    return Packed.of((S.data, S.indices, S.indptr), A.shape[1])
 
 
 def gram_path(G, q, total, alphas, p, w=None, fine=1e-9, share=1e-12, turns=(5, 5, 100)):
@@ -181,67 +181,83 @@ def test_a_path_begins_with_newton_where_sweeps_were_not_enough_before():
     assert gram_path(G, q, 1.0, [0.1], p, near, **given | {"turns": (30, 0, 1)})[0] == 0
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e-100, 1e100])
 @pytest.mark.parametrize("value_type", [np.float32, np.float64])
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
-def test_packed_columns_are_those_of_the_matrix(wide, value_type, index_type):
+def test_packed_columns_are_those_of_the_matrix(size, value_type, index_type):
+    if value_type is np.float32 and size != 1.0:
+        size = size**0.3
     A, t = least_squares(d=9)
     A[:, 4] = 0.0
+    A *= size
     S = sp.csr_matrix(A.astype(value_type))
     arrays = S.data, S.indices.astype(index_type), S.indptr.astype(index_type)
-    made, rel = Packed.of(arrays, 9, double=wide), 1e-6
-    assert made.entries.size == S.nnz * columns.entry_size(wide)
-    out = np.zeros(9)
-    made.products(t, out)
-    assert out == pytest.approx(A.T @ t, rel=rel, abs=1e-6)
-    some = np.zeros(9)
-    made.products(t, some, np.array([1, 7]))
-    assert np.array_equal(np.flatnonzero(some), [1, 7])
-    assert np.array_equal(some[[1, 7]], out[[1, 7]])
+    made, rel = Packed.of(arrays, 9), 1e-6
+    assert made.columns.entries.size == S.nnz * columns.ENTRY
+    out = made.dots(t)
+    assert out == pytest.approx(A.T @ t, rel=rel, abs=1e-6 * size)
+    assert np.array_equal(made.dots(t, np.array([1, 7])), out[[1, 7]])
+    both = made.dots_with(np.array([2 * t, t]), np.array([1, 7]), np.array([1, 0]))
+    assert both == pytest.approx([out[1], 2 * out[7]], rel=1e-12)
     assert made.squares == pytest.approx(np.sum(A * A, 0), rel=rel)
     assert made.most == pytest.approx(np.abs(A).max(0), rel=rel)
     ids, root = np.array([8, 0, 4]), np.linspace(0.5, 2, 30)
     part = made.scaled(ids, root)
     assert part.squares == pytest.approx(np.sum((root[:, None] * A[:, ids]) ** 2, 0), rel=rel)
-    assert part.most == pytest.approx(root**2 @ A[:, ids], rel=rel, abs=1e-6)
-    z = np.ones(30)
-    part.add(np.arange(3), np.array([1.0, -2.0, 3.0]), z)
-    assert z == pytest.approx(1 + root * (A[:, ids] @ [1.0, -2.0, 3.0]), abs=1e-5)
+    assert part.most == pytest.approx(root**2 @ A[:, ids], rel=rel, abs=1e-6 * size)
+    z, Z = np.ones(30), np.zeros((2, 30))
+    part.add(np.arange(3), np.array([1.0, -2.0, 3.0]) / size, z)
+    assert z == pytest.approx(1 + root * (A[:, ids] @ [1.0, -2.0, 3.0]) / size, abs=1e-5)
+    part.add_to(np.array([0, 2]), np.array([1, 0]), np.array([1.0, 3.0]) / size, Z)
+    assert Z[0] == pytest.approx(3 * root * A[:, 4] / size, abs=1e-5)
+    assert Z[1] == pytest.approx(root * A[:, 8] / size, abs=1e-5)
+
+
+def exact(A):
+    """With values that float32 has."""
+    return A.astype(np.float32).astype(float)
 
 
 def column_model(A, t, p, v, *, centred=False):
-    ids = np.arange(A.shape[1])
-    made, n = packed(A, wide=True), A.shape[0]
-    none = np.empty(0)
-    if not centred:
-        return ColumnModel(made, ids, made.squares, v, t - A @ v, p)
-    e = np.full(n, n**-0.5)
-    mean = e @ A
+    """On the columns of A, from v."""
+    ids, n, made = np.arange(A.shape[1]), A.shape[0], packed(A)
     r = t - A @ v
-    squares = made.squares - mean**2
-    assert none.size == 0
-    return ColumnModel(made, ids, squares, v, r - r.mean(), p, mean, e)
+    if not centred:
+        return ColumnModel(made, ids, v, A.T @ r, p, made.squares, n)
+    e, squares = np.full(n, n**-0.5), ((A - A.mean(0)) ** 2).sum(0)
+    return ColumnModel(made, ids, v, A.T @ (r - r.mean()), p, squares, n, e @ A, e)
 
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("name", PENALTIES)
 def test_sweeps_and_gradients_bring_columns_to_rest(name, centred):
     A, t = least_squares()
-    t = t + 5.0
-    p = PENALTIES[name]
-    model = column_model(A, t, p, p.start(np.zeros(8)), centred=centred)
+    A, t, p = exact(A), t + 5.0, PENALTIES[name]
+    begun = p.start(np.zeros(8))
+    model = column_model(A, t, p, begun, centred=centred)
     if centred:
         A, t = A - A.mean(0), t - t.mean()
     for _ in range(60):
         model.positions = np.arange(8)
         model.sweep()
         model.face(20, 1e-12)
-        assert model.r == pytest.approx(t - A @ model.v, abs=1e-9)
+        assert model.u == pytest.approx(A @ (model.v - begun), abs=1e-9)
     assert at_rest(A, t, model.v, p) <= 1e-8
 
 
-def test_gradients_solve_the_face_in_as_many_steps_as_it_has_columns():
+def test_float32_moves_no_slope_that_a_model_begins_with():
+    """At the minimiser nothing moves, although columns are rounded."""
     A, t = least_squares()
+    p = penalty(1.0)
+    G, g, v = A.T @ A, A.T @ t, np.zeros(8)
+    lasso.gram_sweeps(G, g, v, *p.parts, 5000, 1e-14, INF, 0.0, 0.0)
+    model = column_model(A, t, p, v)
+    assert model.sweep() <= 1e-12
+    assert packed(A).dots(t - A @ v) != pytest.approx(A.T @ (t - A @ v), abs=1e-12)
+
+
+def test_gradients_solve_the_face_in_as_many_steps_as_it_has_columns():
+    A, t = exact(least_squares()[0]), least_squares()[1]
     p, v = penalty(1e-3, 0.3), np.linalg.lstsq(*least_squares(), rcond=None)[0]
     model = column_model(A, t, p, v.copy())
     size, cut = model.face(8, 1e-14)
@@ -259,7 +275,7 @@ def test_a_face_never_raises_the_objective():
         before = value(A, t, v, p)
         model.face(30, 1e-10)
         assert value(A, t, model.v, p) <= before * (1 + 1e-12)
-        assert model.r == pytest.approx(t - A @ model.v, abs=1e-8)
+        assert model.u == pytest.approx(A @ (model.v - v), abs=1e-5)
 
 
 def test_a_sweep_keeps_what_is_not_zero_or_moved():

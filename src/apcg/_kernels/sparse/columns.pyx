@@ -1,84 +1,47 @@
-"""Sparse columns, packed: entries of a row number and a value side by side, in float or double.
+"""Sparse columns, packed: entries of a row number and a value side by side.
 
-`wide` says that the values are double. A packed matrix is an array of bytes with the place where
-each column starts. Sums are double.
+Values are float, as parts of one unit, so that float has room for columns of any size; sums are
+double.
 """
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
-from ..losses.penalty cimport apcg_penalty, penalty
 from ..common.types cimport index_t, value_t
+from ..losses.penalty cimport apcg_penalty, penalty
 
 cdef extern from "columns.h" nogil:
-    ctypedef struct apcg_narrow:
-        int32_t row
-        float x
-    ctypedef struct apcg_wide:
-        int32_t row
-        double x
     ctypedef struct apcg_set:
-        const int64_t *start
         const int64_t *ids
         const double *squares
+        const double *slopes
         const double *mean
     void APCG_FETCH_FOR_WRITE(const void *address)
-    void apcg_products_n(const apcg_narrow *a, const int64_t *start, const int64_t *list,
-                         Py_ssize_t count, const double *u, double *out)
-    void apcg_products_w(const apcg_wide *a, const int64_t *start, const int64_t *list,
-                         Py_ssize_t count, const double *u, double *out)
-    void apcg_times_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
-                      const double *v, Py_ssize_t count, double *u)
-    void apcg_times_w(const apcg_wide *a, const int64_t *start, const int64_t *ids,
-                      const double *v, Py_ssize_t count, double *u)
-    Py_ssize_t apcg_sweep_n(const apcg_narrow *a, const apcg_set *s, int64_t *list,
-                            Py_ssize_t count, double *v, double *r, double *sigma,
-                            const apcg_penalty *p, double *worst)
-    Py_ssize_t apcg_sweep_w(const apcg_wide *a, const apcg_set *s, int64_t *list,
-                            Py_ssize_t count, double *v, double *r, double *sigma,
-                            const apcg_penalty *p, double *worst)
-    void apcg_scaled_n(const apcg_narrow *a, const int64_t *start, const int64_t *ids,
-                       Py_ssize_t count, const double *root, apcg_narrow *out, int64_t *starts,
-                       double *squares, double *product)
-    void apcg_scaled_w(const apcg_wide *a, const int64_t *start, const int64_t *ids,
-                       Py_ssize_t count, const double *root, apcg_wide *out, int64_t *starts,
-                       double *squares, double *product)
+    double apcg_dot(const apcg_columns *A, int64_t j, const double *u)
+    void apcg_add(const apcg_columns *A, int64_t j, double t, double *u)
+    Py_ssize_t apcg_column_sweep(const apcg_columns *A, const apcg_set *set, int64_t *list,
+                                 Py_ssize_t count, double *v, double *u, double *sigma,
+                                 const apcg_penalty *p, double *worst)
 
-
-ctypedef fused entry_t:
-    apcg_narrow
-    apcg_wide
+#: the bytes of an entry
+ENTRY = sizeof(apcg_entry)
 
 #: Entries ahead, whose place is fetched.
 cdef enum:
     AHEAD = 24
 
 
-def entry_size(bint wide) -> int:
-    """The bytes of an entry."""
-    return sizeof(apcg_wide) if wide else sizeof(apcg_narrow)
-
-
 def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-         bint wide, unsigned char[::1] out, int64_t[::1] start, int64_t[::1] place,
+         double unit, unsigned char[::1] out, int64_t[::1] start, int64_t[::1] place,
          double[::1] squares, double[::1] most):
     """CSR rows to packed columns, with the square of each and its greatest |x|.
 
     `start` has an entry more than there are columns, and `place` as many.
     """
-    cdef unsigned char *at = &out[0] if out.shape[0] else NULL
-    if wide:
-        _pack(data, indices, indptr, <apcg_wide *> at, start, place, squares, most)
-    else:
-        _pack(data, indices, indptr, <apcg_narrow *> at, start, place, squares, most)
-
-
-cdef void _pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
-                entry_t *out, int64_t[::1] start, int64_t[::1] place, double[::1] squares,
-                double[::1] most) noexcept:
+    cdef apcg_entry *entries = <apcg_entry *> &out[0] if out.shape[0] else NULL
     cdef Py_ssize_t i, k, size = data.shape[0], d = squares.shape[0]
     cdef int64_t at, total = 0
-    cdef double square, largest, x
+    cdef double square, largest, x, share = 1.0 / unit
     with nogil:
         for k in range(d):
             place[k] = 0
@@ -92,61 +55,96 @@ cdef void _pack(const value_t[::1] data, const index_t[::1] indices, const index
         for i in range(indptr.shape[0] - 1):
             for k in range(indptr[i], indptr[i + 1]):
                 if k + AHEAD < size:
-                    APCG_FETCH_FOR_WRITE(out + place[indices[k + AHEAD]])
+                    APCG_FETCH_FOR_WRITE(entries + place[indices[k + AHEAD]])
                 at = place[indices[k]]
                 place[indices[k]] = at + 1
-                out[at].row, out[at].x = i, data[k]
+                entries[at].row, entries[at].x = i, share * data[k]
         for k in range(d):
             square = largest = 0.0
             for i in range(start[k], start[k + 1]):
-                x = out[i].x
+                x = entries[i].x
                 square += x * x
                 largest = max(largest, fabs(x))
-            squares[k], most[k] = square, largest
+            squares[k], most[k] = square * unit * unit, largest * unit
 
 
-def products(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-             const int64_t[::1] columns, const double[::1] u, double[::1] out):
-    """out_j = <A_j, u> for the columns listed, or for all if the list is empty"""
-    cdef const int64_t *some = &columns[0] if columns.shape[0] else NULL
-    cdef Py_ssize_t count = columns.shape[0] if columns.shape[0] else start.shape[0] - 1
-    if entries.shape[0] == 0:
-        return
-    with nogil:
-        if wide:
-            apcg_products_w(<const apcg_wide *> &entries[0], &start[0], some, count, &u[0], &out[0])
-        else:
-            apcg_products_n(<const apcg_narrow *> &entries[0], &start[0], some, count, &u[0],
-                            &out[0])
+cdef class Columns:
+    """Packed columns: where each of them begins in the entries, and the end of the last."""
 
+    def __init__(self, const unsigned char[::1] entries, const int64_t[::1] start, double unit):
+        self.entries, self.start = entries.base, start.base
+        cdef const apcg_entry *first = NULL
+        if entries.shape[0]:
+            first = <const apcg_entry *> &entries[0]
+        self.at = apcg_columns(first, &start[0], unit)
 
-def add(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-        const int64_t[::1] ids, const double[::1] v, double[::1] out):
-    """out += sum_k v_k A_(ids k)"""
-    if entries.shape[0] == 0 or ids.shape[0] == 0:
-        return
-    with nogil:
-        if wide:
-            apcg_times_w(<const apcg_wide *> &entries[0], &start[0], &ids[0], &v[0], ids.shape[0],
-                         &out[0])
-        else:
-            apcg_times_n(<const apcg_narrow *> &entries[0], &start[0], &ids[0], &v[0],
-                         ids.shape[0], &out[0])
+    def dots(self, const double[:, ::1] u, const int64_t[::1] ids, const int64_t[::1] rows,
+             double[::1] out):
+        """out_k = <A_(ids k), row rows_k of u>; without rows it is the first, without ids k = j."""
+        cdef Py_ssize_t k, n = u.shape[1]
+        cdef bint some = ids.shape[0] > 0, many = rows.shape[0] > 0
+        with nogil:
+            for k in range(out.shape[0]):
+                out[k] = apcg_dot(&self.at, ids[k] if some else k,
+                                  &u[0, 0] + (rows[k] * n if many else 0))
 
+    def add(self, const int64_t[::1] ids, const int64_t[::1] rows, const double[::1] v,
+            double[:, ::1] out):
+        """Row rows_k of out, or the first, += v_k A_(ids k)"""
+        cdef Py_ssize_t k, n = out.shape[1]
+        cdef bint many = rows.shape[0] > 0
+        with nogil:
+            for k in range(ids.shape[0]):
+                if v[k] != 0.0:
+                    apcg_add(&self.at, ids[k], v[k], &out[0, 0] + (rows[k] * n if many else 0))
 
-def scaled(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-           const int64_t[::1] ids, const double[::1] root, unsigned char[::1] out,
-           int64_t[::1] starts, double[::1] squares, double[::1] product):
-    """The columns `ids` times root, row by row; their squares, and their products with root"""
-    if entries.shape[0] == 0 or ids.shape[0] == 0:
-        return
-    with nogil:
-        if wide:
-            apcg_scaled_w(<const apcg_wide *> &entries[0], &start[0], &ids[0], ids.shape[0],
-                          &root[0], <apcg_wide *> &out[0], &starts[0], &squares[0], &product[0])
-        else:
-            apcg_scaled_n(<const apcg_narrow *> &entries[0], &start[0], &ids[0], ids.shape[0],
-                          &root[0], <apcg_narrow *> &out[0], &starts[0], &squares[0], &product[0])
+    def scaled(self, const int64_t[::1] ids, const double[::1] root, unsigned char[::1] out,
+               int64_t[::1] starts, double[::1] squares, double[::1] products):
+        """The columns `ids` times root, row by row; their squares, and their products with root."""
+        cdef apcg_entry *to = <apcg_entry *> &out[0] if out.shape[0] else NULL
+        cdef const apcg_entry *a
+        cdef Py_ssize_t k
+        cdef int64_t i, at = 0
+        cdef double x, square, product
+        cdef apcg_columns A = self.at
+        starts[0] = 0
+        with nogil:
+            for k in range(ids.shape[0]):
+                square = product = 0.0
+                for i in range(A.start[ids[k]], A.start[ids[k] + 1]):
+                    a = A.entries + i
+                    x = a.x * root[a.row]
+                    to[at].row, to[at].x = a.row, x
+                    square += x * x
+                    product += x * root[a.row]
+                    at += 1
+                starts[k + 1] = at
+                squares[k], products[k] = square * A.unit * A.unit, product * A.unit
+
+    def sweep(self, const int64_t[::1] ids, const double[::1] squares, const double[::1] slopes,
+              const double[::1] mean, int64_t[::1] positions, double[::1] v, double[::1] u,
+              const double[::1] a, const double[::1] b, const double[::1] lower,
+              const double[::1] upper) -> tuple[float, int, float]:
+        """A step on each position of a model: the greatest violation, how many are kept, and sigma.
+
+        Position k stands for the column ids_k, whose square is squares_k; it is that of the centred
+        column with an intercept, and mean_k is then <e, A_j> for a unit vector e, else `mean` is
+        empty. Those that are not zero, or moved, are then the first ones of `positions`.
+        u += A move, up to sigma e.
+        """
+        cdef apcg_penalty p = penalty(a, b, lower, upper)
+        cdef double worst = 0.0, sigma = 0.0
+        cdef Py_ssize_t kept, count = positions.shape[0]
+        cdef apcg_set s
+        if count == 0:
+            return 0.0, 0, sigma
+        s = apcg_set(&ids[0], &squares[0], &slopes[0], NULL)
+        if mean.shape[0]:
+            s.mean = &mean[0]
+        with nogil:
+            kept = apcg_column_sweep(&self.at, &s, &positions[0], count, &v[0], &u[0], &sigma, &p,
+                                     &worst)
+        return worst, kept, sigma
 
 
 def gram_rows(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
@@ -184,35 +182,3 @@ def gram_rows(const value_t[::1] data, const index_t[::1] indices, const index_t
                     to[positions[t]] += x * values[t]
                 for t in range(fresh, size):
                     to[positions[t]] += x * values[t]
-
-
-def sweep(const unsigned char[::1] entries, bint wide, const int64_t[::1] start,
-          const int64_t[::1] ids, const double[::1] squares, const double[::1] mean,
-          int64_t[::1] positions, double[::1] v, double[::1] r, const double[::1] a,
-          const double[::1] b, const double[::1] lower,
-          const double[::1] upper) -> tuple[float, int, float]:
-    """A step on each position of a model: the greatest violation, how many are kept, and sigma.
-
-    Position k stands for the column ids_k, whose square is squares_k; it is that of the centred
-    column with an intercept, and mean_k is then <e, A_j> for a unit vector e, else `mean` is empty.
-    Those that are not zero, or moved, are then the first ones of `positions`. r -= A move, up to
-    sigma e.
-    """
-    cdef apcg_penalty p = penalty(a, b, lower, upper)
-    cdef double worst = 0.0, sigma = 0.0
-    cdef Py_ssize_t kept, count = positions.shape[0]
-    cdef apcg_set s
-    cdef const unsigned char *at = &entries[0] if entries.shape[0] else NULL
-    if count == 0:
-        return 0.0, 0, sigma
-    s = apcg_set(&start[0], &ids[0], &squares[0], NULL)
-    if mean.shape[0]:
-        s.mean = &mean[0]
-    with nogil:
-        if wide:
-            kept = apcg_sweep_w(<const apcg_wide *> at, &s, &positions[0], count, &v[0], &r[0],
-                                &sigma, &p, &worst)
-        else:
-            kept = apcg_sweep_n(<const apcg_narrow *> at, &s, &positions[0], count, &v[0], &r[0],
-                                &sigma, &p, &worst)
-    return worst, kept, sigma

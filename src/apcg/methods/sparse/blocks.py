@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import hstack, issparse
 
 from ..._base.validation import Index, Matrix, Vector
-from ...data import Sparse, views
+from ...data import views
 from ...problems.erm import ERM
 
 
@@ -58,20 +59,26 @@ def stored_columns(problem: ERM) -> ColumnSource:
 
 
 class ColumnBlock:
-    """The columns W of X, whose Gram matrix can be kept, and grows with them."""
+    """The columns W of X, X_W, whose Gram matrix can be kept, and grows with them."""
 
-    def __init__(self, problem: ERM, W: Index) -> None:
+    def __init__(self, problem: ERM, W: Index, X: Any = None) -> None:
         self._problem, self.W = problem, W
+        self.X = self.taken(W) if X is None else X
         self._kept: tuple[Matrix, Vector | None] | None = None
         self._bend = np.empty(0)
         #: what the last Gram matrix cost, in passes over X
         self.cost = 0.0
 
+    def taken(self, W: Index) -> Any:
+        """The columns W in float64."""
+        raise NotImplementedError
+
     def extend(self, more: Index) -> None:
         """With more columns, and their part of a Gram matrix that is kept."""
         m = self.W.size
         self.W = np.concatenate([self.W, more])
-        self.join(more)
+        both: list[Any] = [self.X, self.taken(more)]
+        self.X = hstack(both, format="csc") if issparse(both[0]) else np.hstack(both)
         if self._kept is None:
             return
         (G, mean), bend = self._kept, self._bend
@@ -98,9 +105,6 @@ class ColumnBlock:
             self._kept, self._bend = made, bend
         return made
 
-    def join(self, more: Index) -> None:
-        """Make ready what the new columns need; W has them already."""
-
     @property
     def gram_cost(self) -> float:
         """What a Gram matrix of all its columns takes, in passes."""
@@ -114,29 +118,28 @@ class ColumnBlock:
         """As `gram`, made anew."""
         raise NotImplementedError
 
-    def descent(self, slope: Vector) -> Vector:
+    def descent(self, slope: Any) -> Any:
         """As in `Block`."""
-        raise NotImplementedError
+        return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
+
+    def times(self, step: Any) -> Any:
+        """As in `Block`."""
+        return np.asarray(self.X @ step)
 
 
 class DenseColumns(ColumnBlock):
     """The columns W, a dense copy unless they are all that there are."""
 
-    def __init__(self, problem: ERM, W: Index, X: Matrix | None = None) -> None:
-        super().__init__(problem, W)
-        if X is None:
-            whole = W.size == problem.d and np.array_equal(W, np.arange(W.size))
-            X = problem.samples.view(views.whole)
-            made = X if whole else X[:, W]
-            X = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
-        self.X = X
+    def taken(self, W: Index) -> Matrix:
+        whole = W.size == self._problem.d and np.array_equal(W, np.arange(W.size))
+        made: Any = self._problem.samples.view(views.whole)
+        made = made if whole else made[:, W]
+        dense = made.toarray() if hasattr(made, "toarray") else made
+        return np.asarray(dense, dtype=np.float64)
 
     def part(self, some: Index) -> DenseColumns:
         """Some of its columns, by their place in it."""
         return DenseColumns(self._problem, self.W[some], self.X[:, some])
-
-    def join(self, more: Index) -> None:
-        self.X = np.hstack([self.X, DenseColumns(self._problem, more).X])
 
     def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         X, mean = self.X, None
@@ -165,22 +168,12 @@ class DenseColumns(ColumnBlock):
     def rows(self, first: int, bend: Vector) -> Matrix:
         return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
 
-    def descent(self, slope: Vector) -> Vector:
-        return -(self.X.T @ slope if slope.ndim == 2 else slope @ self.X)
-
-    def times(self, step: Vector) -> Vector:
-        return np.asarray(self.X @ step)
-
 
 class StoredColumns(ColumnBlock):
-    """The columns W of sparse data, as they are stored by columns and by rows, in float64."""
+    """The columns W of sparse data, in CSC form; their Gram matrix is by the rows of X."""
 
-    def __init__(self, problem: ERM, W: Index) -> None:
-        super().__init__(problem, W)
-        assert isinstance(problem.samples, Sparse)
-        self._samples, self._n, self._d = problem.samples, problem.n_samples, problem.d
-        # so that products with few columns are by these
-        self._packed = self._samples.view(views.columns, np.float64)
+    def taken(self, W: Index) -> Any:
+        return self._problem.samples.view(views.stored_columns)[:, W]
 
     def made(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector | None]:
         G, mean = self.rows(0, bend), None
@@ -193,31 +186,12 @@ class StoredColumns(ColumnBlock):
     @property
     def gram_cost(self) -> float:
         """To read X, and to multiply what a row has in these columns with itself."""
-        start = self._packed.start
-        entries = float((start[self.W + 1] - start[self.W]).sum())
-        return 0.5 + 0.25 * entries**2 / (self._n * max(self._samples.nnz, 1))
+        X = self._problem.samples
+        return 0.5 + 0.25 * float(self.X.nnz) ** 2 / (self._problem.n_samples * max(X.nnz, 1))
 
     def rows(self, first: int, bend: Vector) -> Matrix:
-        return self._samples.gram_rows(bend, self.W, first)
-
-    def descent(self, slope: Vector) -> Vector:
-        if slope.ndim == 2:
-            return _by_output(self.descent, slope)
-        out = np.empty(self._d)
-        self._packed.products(slope, out, self.W)
-        return -out[self.W]
-
-    def times(self, step: Vector) -> Vector:
-        if step.ndim == 2:
-            return _by_output(self.times, step)
-        out = np.zeros(self._n)
-        self._packed.add(self.W, step, out)
-        return out
-
-
-def _by_output(made: Callable[[Vector], Vector], given: Matrix) -> Matrix:
-    """What is made of each column of `given`, side by side."""
-    return np.stack([made(np.ascontiguousarray(one)) for one in given.T], axis=1)
+        samples: Any = self._problem.samples
+        return np.asarray(samples.gram_rows(bend, self.W, first))
 
 
 class AllColumns:

@@ -53,24 +53,18 @@ class ColumnsRun(PackedRun):
             self._packed.add(S, self.w[S], z)
         return z
 
-    def descend(self, near: Vector | None = None) -> None:
-        """The slopes of the columns kept."""
-        self.now(pair=None)
+    def _descend_by_columns(self) -> None:
         if not self.w.any():  # at the start: a path may never need the columns
-            self.now(descent=self.losses.descent(self.at.slope))
-            self.cost += 0.5
+            self._all_slopes()
             return
-        descent = self.descent.copy() if self.descent.size else np.zeros(self.problem.d)
-        self._packed.products(-self.at.slope, descent, self.kept)
-        self.now(descent=descent)
-        self.cost += 0.5 * (1 if self.kept is None else self.kept.size / self.problem.d)
-
-    def _descend_exactly(self) -> None:
-        if self.plain:
-            super()._descend_exactly()
+        kept, slope = self.kept, -self.at.slope
+        if kept is None or not self.descent.size:
+            descent, share = self._packed.dots(slope), 1.0
         else:
-            self.kept = None
-            self.descend()
+            descent, share = self.descent.copy(), kept.size / self.problem.d
+            descent[kept] = self._packed.dots(slope, kept)
+        self.now(descent=descent)
+        self.cost += 0.5 * share
 
     def most_inside(self, near: Vector | None) -> float:
         descent, on = self.descent, self.penalty
@@ -78,21 +72,13 @@ class ColumnsRun(PackedRun):
             descent, on = descent[self.kept], on.on(self.kept)
         return float(on.most(descent)) * (1 + self.slack)
 
-    def _anew(self) -> None:
-        super()._anew()
-        self.now(descent=self.losses.descent(self.at.slope))
-
-    def widen(self) -> None:
-        super().widen()
-        self._model = None
-
     # ---- a round --------------------------------------------------------------------------------
 
     def _choose(self) -> Index:
         penalty = self.penalty.times(self.theta)
         if penalty.bounded:
             return np.flatnonzero((self.w != 0) | (penalty.violations(self.w, self.descent) > 0))
-        return self._near(ENTERING * penalty.a)
+        return self._known(self._near(ENTERING * penalty.a))
 
     def _near(self, bound: Vector) -> Index:
         return np.flatnonzero((np.abs(self.descent) > bound) | (self.w != 0))
@@ -110,9 +96,8 @@ class ColumnsRun(PackedRun):
         """P itself on the columns W."""
         if self._model is None:
             self._model = _Fixed(self, self._packed)
-        fixed, tuning, p = self._model, self.tuning, self.problem
-        model = fixed.on(W, self.w[W], self.at.z, penalty)
-        before = model.r.copy()
+        fixed, tuning = self._model, self.tuning
+        model = fixed.on(W, self.w[W], self.descent[W], penalty)
         first = worst = model.sweep()
         needed = self._needed(value, model.v)
         for _ in range(self._more_sweeps):
@@ -120,15 +105,11 @@ class ColumnsRun(PackedRun):
                 break
             worst = model.sweep()
         if self.theta == 1 and worst > needed:
-            size, cut = self._face(W, model, p.weights, worst, needed)
+            size, cut = self._face(W, model, self.problem.weights, worst, needed)
             stable = size == self.pace.size and cut <= tuning.stable[0] * size
             self.pace.steer(size, stable, MOST_GRADIENTS[0], tuning.gradients[0])
         self.cost += model.spent / (2 * max(self._samples.nnz, 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            way = (before - model.r) / fixed.root
-        if self.problem.weights.size > 1:
-            way[self.problem.weights == 0] = 0.0
-        return self._go(W, model.v, way, fixed.intercept(W, model.v))
+        return self._go(W, model.v, fixed.way(model.u), fixed.intercept(W, model.v))
 
     def _face(
         self, W: Index, model: ColumnModel, bend: Vector, worst: float, needed: float
@@ -191,9 +172,9 @@ class ColumnsRun(PackedRun):
             far = (self.pace.trust if self.problem.loss.margin else np.inf) / packed.most[W]
         on = penalty.on(W)
         on = ScaledPenalty(on.a, on.b, np.maximum(on.lower, v - far), np.minimum(on.upper, v + far))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r = np.where(root > 0, -self.at.slope / root, 0.0)
-        model = ColumnModel(scaled, np.arange(W.size), squares, v.copy(), r, on, mean, e)
+        model = ColumnModel(
+            scaled, np.arange(W.size), v, self.descent[W], on, squares, root.size, mean, e
+        )
         worst, high = self._sweep(model)
         if self.theta == 1 and high:
             needed = self._needed(value, model.v) / self.problem.n
@@ -231,19 +212,25 @@ class _Fixed:
         if p.intercept:
             total = math.sqrt(p.n)
             self.e = np.broadcast_to(self.root / total, n).copy()
-            self.mean = np.zeros(d)
-            self._packed.products(self.e, self.mean)
+            self.mean = self._packed.dots(self.e)
             self._squares = _centred(self._squares, self.mean)
         self._total = math.sqrt(p.n)
 
-    def on(self, W: Index, w: Vector, z: Vector, penalty: ScaledPenalty) -> ColumnModel:
+    def on(self, W: Index, w: Vector, descent: Vector, penalty: ScaledPenalty) -> ColumnModel:
         """The model on some columns: n times P, less what does not depend on them."""
         p, n = self._problem, float(self._problem.n)
         on = penalty.on(W)
         on = ScaledPenalty(n * on.a, n * on.b, on.lower, on.upper)
-        r = self.root * (p.y - z)
         mean = self.mean[W] if self.mean.size else _NONE
-        return ColumnModel(self._packed, W, self._squares[W], w.copy(), r, on, mean, self.e)
+        return ColumnModel(
+            self._packed, W, w, n * descent, on, self._squares[W], p.n_samples, mean, self.e
+        )
+
+    def way(self, u: Vector) -> Vector:
+        """What the predictions change by."""
+        if self.root.size == 1:
+            return u if self.root[0] == 1 else u / self.root
+        return np.where(self.root > 0, u / np.where(self.root > 0, self.root, 1.0), 0.0)
 
     def intercept(self, W: Index, v: Vector) -> Vector:
         """The means of the columns, weighted: what b changes by is minus their product with it."""

@@ -1,8 +1,8 @@
 """What runs on sparse columns share, with one output and with K.
 
-The columns are a copy in float32, half as many bytes to read. That moves the minimiser by a few
-parts in 1e7, and nothing else: the gap is always that of the data as it is given. Where that is too
-coarse they are float64.
+The columns are a copy in float32, half as many bytes to read. Slopes by them are right to a few
+parts in 1e7, and the gap is always that of the data as it is given. Where that is too coarse,
+slopes are taken from the data, and the copy says how they change within a round.
 
 Most columns are far from moving, and their slopes are not taken until the last look.
 """
@@ -58,8 +58,8 @@ class PackedRun(SparseRun):
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        #: whether the columns are float32
-        self.narrow = target.tol >= tuning.narrow
+        #: whether slopes are those of the data as it is given
+        self.exact = target.tol < tuning.narrow
         self._failed = 0
         self.kept: Index | None = None
         self.pace = Pace(tuning.gradients[not self.losses.constant], tuning.trust)
@@ -86,15 +86,13 @@ class PackedRun(SparseRun):
 
     @property
     def _packed(self) -> Packed:
-        packed: Packed = self._samples.view(
-            views.columns, np.float32 if self.narrow else np.float64
-        )
+        packed: Packed = self._samples.view(views.columns)
         return packed
 
     @property
     def slack(self) -> float:  # type: ignore[override]
         """What float32 may do to a slope."""
-        return 1e-7 if self.narrow else SparseRun.slack
+        return SparseRun.slack if self.exact else 1e-7
 
     # ---- the gap --------------------------------------------------------------------------------
 
@@ -104,10 +102,27 @@ class PackedRun(SparseRun):
             self._descend_exactly()
             gap, value = self._gap_at(self.theta)
             if self._look.paired and gap > self._tol * abs(value):  # float32 said that it would do
-                self._failed += 1
-                self._anew()
+                self._fails()
                 gap, value = self._gap_at(self.theta)
         return gap, value
+
+    def descend(self, near: Vector | None = None) -> None:
+        """The slopes of the columns kept, by the copy; or those of all by the data."""
+        self.now(pair=None)
+        if self.exact:
+            self._all_slopes()
+        else:
+            self._descend_by_columns()
+
+    def _descend_by_columns(self) -> None:
+        """`descent` of the columns kept, or of all."""
+        raise NotImplementedError
+
+    def _all_slopes(self) -> None:
+        """`descent` by a pass over the data."""
+        self.kept = None
+        self.cost += 0.5
+        self.now(descent=self.losses.descent(self.at.slope), pair=None)
 
     def _descend_exactly(self) -> None:
         """All slopes in float64, of a dual point that is feasible unless other columns violate."""
@@ -115,21 +130,26 @@ class PackedRun(SparseRun):
         self.kept = None
 
     def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run: everything anew in float64, maybe the columns too."""
+        """A look that did not end the run: everything anew in float64, maybe from now on.
+
+        Where it was that already, rounding is between the two gaps, and it aims lower.
+        """
         if self.begun:
-            self._failed += self.theta == 1
-            self._anew()
+            self._tol *= 0.5 if self.exact else 1.0
+            self._fails(self.theta == 1)
+
+    def _fails(self, counts: bool = True) -> None:
+        """Everything in float64; all slopes from now on, if that was needed before."""
+        self._failed += counts
+        self.exact |= self._failed >= self.tuning.failures
+        self._anew()
 
     def _anew(self) -> None:
-        """Everything in float64; from now on the columns too, if that was needed before."""
-        if self._failed >= self.tuning.failures and self.narrow:
-            self.widen()
-        self.kept = None
-        self.arrive(super().predict())
-
-    def widen(self) -> None:
-        """Columns in float64 from now on."""
-        self.narrow = False
+        """Predictions and all slopes from w alone."""
+        self.now(seen=self.losses.at(super().predict()), fresh=True)
+        if self.problem.intercept:
+            self.settle()
+        self._all_slopes()
 
     # ---- a round --------------------------------------------------------------------------------
 
@@ -144,7 +164,10 @@ class PackedRun(SparseRun):
             return True
         if moved:
             self._shrink(self._worst(W))
-            self.descend()
+            if self.exact:
+                self._anew()
+            else:
+                self.descend()
         elif self.kept is not None:
             self.kept = None
             self.descend()
@@ -162,6 +185,12 @@ class PackedRun(SparseRun):
     def _near(self, bound: Vector) -> Index:
         """The columns of the support, and those whose slope was above the bound."""
         raise NotImplementedError
+
+    def _known(self, columns: Index) -> Index:
+        """Those of some columns whose slopes are taken: the support is always in them."""
+        if self.kept is None:
+            return columns
+        return np.intersect1d(columns, self.kept, assume_unique=True)
 
     def _worst(self, W: Index) -> float:
         """The largest violation of what may move."""

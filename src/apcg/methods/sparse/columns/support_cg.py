@@ -1,8 +1,9 @@
 """Models of P on sparse columns: sweeps, and conjugate gradients on the support, cut at zero.
 
-    M(v) = (1/2)|r|^2 + sum_j a_j |v_j| + (b_j/2) v_j^2,   r = t - A v
+    M(v) = (1/2)(v - w)'H (v - w) - c'(v - w) + sum_j a_j |v_j| + (b_j/2) v_j^2
 
-The residual r is kept. With an intercept A stands for its columns less their means.
+c are minus the slopes at w, where it begins. They come from outside, so that rounding of H to
+float32 changes how good a step is, and not what is at rest.
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...._base.validation import Index, Vector
 from ...._kernels.data.matrix import inner
-from ...._kernels.sparse import columns
 from ....data.columns import Packed
 from ...linalg import conjugate_gradients
 from ..penalty import ScaledPenalty
@@ -68,14 +67,16 @@ class SupportModel:
     cost       the entries of the column of each
     """
 
-    v: Vector
-    _penalty: ScaledPenalty
-    #: entries read so far
-    spent = 0.0
-
-    def __init__(self, packed: Packed, ids: NDArray[np.int64]) -> None:
-        self._packed, self._ids, self.positions = packed, ids, np.arange(ids.size)
+    def __init__(
+        self, packed: Packed, ids: Index, w: Vector, slopes: Vector, penalty: ScaledPenalty
+    ) -> None:
+        """On the columns `ids`, from w, where minus the slopes of the smooth part are `slopes`."""
+        self._packed, self._ids, self._penalty = packed, ids, penalty
+        self._w, self.v, self._slopes = w, w.copy(), slopes
+        self.positions = np.arange(ids.size)
         self.cost = (packed.start[ids + 1] - packed.start[ids]).astype(np.float64)
+        #: entries read so far
+        self.spent = 0.0
         #: iterations of the last conjugate gradients, and the part of the residual that they left
         self.done, self.left = 0, 1.0
 
@@ -113,7 +114,7 @@ class SupportModel:
         raise NotImplementedError
 
     @property
-    def support(self) -> NDArray[np.int64]:
+    def support(self) -> Index:
         """The positions where M is smooth."""
         S = self.positions[self._penalty.on(self.positions).free(self.v[self.positions])]
         return S[self.curvatures[S] > 0]
@@ -141,15 +142,9 @@ class SupportModel:
             made[:size] += on.b * way[:size]
             return made
 
+        every = turn.every if turn else None
         step, self.done, self.left = solve(
-            times,
-            diagonal,
-            left,
-            (low - v, high - v),
-            most,
-            share,
-            least,
-            turn.every if turn else None,
+            times, diagonal, left, (low - v, high - v), most, share, least, every
         )
         self.spent += 2 * (self.done + 1) * float(self.cost[S].sum())
         for t in SHARES:
@@ -165,39 +160,28 @@ class SupportModel:
 
 
 class ColumnModel(SupportModel):
-    """M at v with its r; both are changed in place.
+    """M with H = A'A; u = A (v - w) is kept. With an intercept A is less its means.
 
-    packed    the columns
-    ids       which of them
     squares   |A_j|^2 by position, mean and e with an intercept (see `columns.sweep`)
     """
 
     def __init__(
-        self,
-        packed: Packed,
-        ids: NDArray[np.int64],
-        squares: Vector,
-        v: Vector,
-        r: Vector,
-        penalty: ScaledPenalty,
-        mean: Vector = _NONE,
-        e: Vector = _NONE,
-    ) -> None:
-        super().__init__(packed, ids)
-        self.v, self.r, self.mean, self._e = v, r, mean, e
-        self._penalty, self._squares = penalty, squares
+        self, packed: Packed, ids: Index, w: Vector, slopes: Vector, penalty: ScaledPenalty,
+        squares: Vector, rows: int, mean: Vector = _NONE, e: Vector = _NONE,
+    ) -> None:  # fmt: skip
+        super().__init__(packed, ids, w, slopes, penalty)
+        self.u, self.mean, self._e, self._squares = np.zeros(rows), mean, e, squares
 
     def sweep(self) -> float:
         """A step on each position; those that then are zero are left out of the next sweep."""
-        packed = self._packed
         self.spent += float(self.cost[self.positions].sum())
-        worst, kept, sigma = columns.sweep(
-            packed.entries, packed.double, packed.start, self._ids, self._squares, self.mean,
-            self.positions, self.v, self.r, *self._penalty.parts,
+        worst, kept, sigma = self._packed.columns.sweep(
+            self._ids, self._squares, self._slopes, self.mean, self.positions, self.v, self.u,
+            *self._penalty.parts,
         )  # fmt: skip
         self.positions = self.positions[:kept].copy()
         if self._e.size:
-            self.r -= sigma * self._e
+            self.u -= sigma * self._e
         return worst
 
     @property
@@ -205,34 +189,29 @@ class ColumnModel(SupportModel):
         return self._squares
 
     def pull(self, S: Index) -> Vector:
-        return self._dots(self._ids[S], self.r)
-
-    def _dots(self, ids: Index, u: Vector) -> Vector:
-        out = np.empty(self._packed.start.size - 1)
-        self._packed.products(u, out, ids)
-        return np.asarray(out[ids])
+        return self._slopes[S] - self._packed.dots(self.u, self._ids[S])
 
     def bent(self, S: Index, turn: Turn | None) -> Product:
         ids, mean = self._ids[S], self.mean[S] if self.mean.size else _NONE
 
         def by_columns(way: Vector) -> Vector:
-            q = np.zeros(self.r.size)
+            q = np.zeros(self.u.size)
             self._packed.add(ids, way, q)
-            return self._dots(ids, q)
+            return self._packed.dots(q, ids)
 
         product = by_columns if turn is None else turn.gram(S)
         return (lambda way: product(way) - mean * (mean @ way)) if mean.size else product
 
     def go(self, S: Index, step: Vector) -> None:
-        self._packed.add(self._ids[S], -step, self.r)
+        self._packed.add(self._ids[S], step, self.u)
         if self._e.size:
-            self.r -= inner(self._e, self.r) * self._e
+            self.u -= inner(self._e, self.u) * self._e
 
     def smooth(self) -> float:
-        return 0.5 * inner(self.r, self.r)
+        return 0.5 * inner(self.u, self.u) - float(self._slopes @ (self.v - self._w))
 
     def kept(self) -> Vector:
-        return self.r.copy()
+        return self.u.copy()
 
     def back(self, kept: Vector) -> None:
-        self.r[:] = kept
+        self.u[:] = kept

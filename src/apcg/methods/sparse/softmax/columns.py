@@ -58,21 +58,16 @@ class ClassColumnsRun(PackedRun):
 
     def predict(self) -> Vector:
         """X W + b by the columns of the support."""
-        z, packed = np.repeat(self.b[:, None], self.problem.n_samples, axis=1), self._packed
+        z = np.repeat(self.b[:, None], self.problem.n_samples, axis=1)
         ids, classes = np.divmod(self.support, self.losses.K)
-        values = self.w[self.support]
-        kernels.add(packed.entries, packed.double, packed.start, ids, classes, values, z)
+        self._packed.add_to(ids, classes, self.w[self.support], z)
         return z.T.reshape(-1)
 
-    def descend(self, near: Vector | None = None) -> None:
-        """The slopes of the columns kept."""
-        packed, d = self._packed, self.problem.d
+    def _descend_by_columns(self) -> None:
+        d = self.problem.d
         some = np.arange(d) if self.kept is None else self.kept
-        kernels.slopes(
-            packed.entries, packed.double, packed.start, some,
-            -self.losses.rows(self.at.slope), self.slopes, self.top,
-        )  # fmt: skip
-        self.now(pair=None)
+        slope = -self.losses.rows(self.at.slope)
+        kernels.slopes(self._packed.columns, some, slope, self.slopes, self.top)
         self.cost += 0.5 * some.size / d
 
     @property
@@ -103,6 +98,14 @@ class ClassColumnsRun(PackedRun):
 
     def _descend_exactly(self) -> None:
         super()._descend_exactly()
+        self._sloped()
+
+    def _all_slopes(self) -> None:
+        super()._all_slopes()
+        self._sloped()
+
+    def _sloped(self) -> None:
+        """The slopes, by column."""
         self.slopes = self.losses.rows(self.descent)
         self.top = np.maximum(self.slopes.max(axis=1), -self.slopes.min(axis=1))
 
@@ -110,9 +113,8 @@ class ClassColumnsRun(PackedRun):
         return self.by_column.most(self.top) * (1 + self.slack)
 
     def refine(self) -> bool:
-        was = self.narrow
-        self.widen()
-        return was
+        was, self.exact = self.exact, True
+        return not was
 
     # ---- how long it goes on --------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class ClassColumnsRun(PackedRun):
 
     def _choose(self) -> Index:
         penalty = self.by_column.times(self.theta)
-        J = self._near(ENTERING * penalty.a)
+        J = self._known(self._near(ENTERING * penalty.a))
         bound = np.broadcast_to(ENTERING * penalty.on(J).a, J.shape)
         may = (np.abs(self.slopes[J]) > bound[:, None]) | (self.losses.rows(self.w)[J] != 0)
         k, at = np.nonzero(may.T)  # by class
@@ -165,9 +167,11 @@ class ClassColumnsRun(PackedRun):
             far = self.pace.trust / packed.most[W // self.losses.K]
         near = ScaledPenalty(on.a, on.b, w - far, w + far)
         bend = self.losses.bend(self.at, self.floor, None)
+        ids, classes = np.divmod(W, self.losses.K)
         model = EntryModel(
-            packed, W, w, self.at, self.losses, bend.floor, near, self.problem.intercept
-        )
+            packed, W, w, self.slopes[ids, classes], near, self.at, self.losses, bend.floor,
+            self.problem.intercept,
+        )  # fmt: skip
         _, high = self._sweep(model)
         if self.theta == 1 and high:
             model.face(self.pace.most, self.tuning.residual)

@@ -22,35 +22,33 @@ class EntryModel(SupportModel):
     """M at v and the intercepts b, which begin at w and 0; W is ordered by class."""
 
     def __init__(
-        self, packed: Packed, W: Index, w: Vector, seen: Evaluated, losses: Any, floor: float,
-        penalty: ScaledPenalty, free: bool,
+        self, packed: Packed, W: Index, w: Vector, slopes: Vector, penalty: ScaledPenalty,
+        seen: Evaluated, losses: Any, floor: float, free: bool,
     ) -> None:  # fmt: skip
         ids, self.classes = np.divmod(W, losses.K)
-        super().__init__(packed, ids)
-        self._penalty, self._w = penalty, w
+        super().__init__(packed, ids, w, slopes, penalty)
         each, pi = losses.each, losses.rows(seen.bend)
-        self._state = np.empty((*pi.T.shape, 2))
+        self._state = np.zeros((*pi.T.shape, 2))
         np.multiply(each, pi.T, out=self._state[:, :, 0])
-        self._r: Matrix = np.ascontiguousarray(-losses.rows(seen.slope).T)
-        self._state[:, :, 1] = self._r
         inverse = np.where(each > 0, 1 / np.where(each > 0, each, 1.0), 0.0)
         self._rows = np.column_stack([np.zeros_like(each), inverse, floor * each])
-        self._model = kernels.Model(
-            packed.entries, packed.double, packed.start, ids, self.classes, self._state, self._rows
-        )
-        self.v, self.b = w.copy(), np.zeros(losses.K)
+        self._model = kernels.Model(packed.columns, ids, self.classes, self._state, self._rows)
+        self.b = np.zeros(losses.K)
         self._h, self._room = np.empty(W.size), np.empty(each.size)
         self._model.bends(self._h)
         self._bend = losses.bend_of_intercepts(pi, floor) if free else None
+        self._balance = -losses.rows(seen.slope).sum(axis=0)
         self.spent = float(self.cost.sum())
 
     def sweep(self) -> float:
         """A step on each position; those that then are zero are left out of the next sweep."""
         self.spent += 2 * float(self.cost[self.positions].sum())
-        worst, kept = self._model.sweep(self.positions, self.v, self._h, *self._penalty.parts)
+        worst, kept = self._model.sweep(
+            self.positions, self.v, self._slopes, self._h, *self._penalty.parts
+        )
         self.positions = self.positions[:kept].copy()
         if self._bend is not None:
-            step = np.linalg.solve(self._bend, self._left().sum(axis=1))
+            step = np.linalg.solve(self._bend, self._balance + self._left().sum(axis=1))
             self.go(self.positions[:0], step)
         return worst
 
@@ -66,19 +64,17 @@ class EntryModel(SupportModel):
         return on if self._bend is None or free is None else np.concatenate([on, free])
 
     def _left(self) -> Matrix:
-        """Minus the slopes of the model by the predictions, by classes."""
-        made = np.empty_like(self._r)
+        """-H T: what the slopes by the predictions have changed by, by classes."""
+        made = np.empty(self._state.shape[:2])
         self._model.left(made)
         return made
 
     def pull(self, S: Index) -> Vector:
-        return self._dots(S, self._left())
+        return self._with(self._slopes[S], self._balance) + self._dots(S, self._left())
 
     def _dots(self, S: Index, u: Matrix) -> Vector:
-        packed, out = self._packed, np.empty(S.size)
-        args = packed.entries, packed.double, packed.start, self._ids[S], self.classes[S]
-        kernels.dots(*args, u, out)
-        return self._with(out, u.sum(axis=1))
+        made = self._packed.dots_with(u, self._ids[S], self.classes[S])
+        return self._with(made, u.sum(axis=1))
 
     def bent(self, S: Index, turn: Any) -> Product:
         def times(way: Vector) -> Vector:
@@ -95,11 +91,10 @@ class EntryModel(SupportModel):
 
     def _times(self, S: Index, step: Vector) -> Matrix:
         """What a step on S, and of intercepts that are free, adds to the predictions."""
-        packed, out, by = self._packed, np.zeros(self._r.shape), step[: S.size]
+        out = np.zeros(self._state.shape[:2])
         if self._bend is not None:
             out += step[S.size :, None]
-        args = packed.entries, packed.double, packed.start, self._ids[S], self.classes[S]
-        kernels.add(*args, by, out)
+        self._packed.add_to(self._ids[S], self.classes[S], step[: S.size], out)
         return out
 
     def way(self) -> Matrix:
@@ -108,8 +103,8 @@ class EntryModel(SupportModel):
         return self._times(S, self._with(self.v[S] - self._w[S], self.b))
 
     def smooth(self) -> float:
-        """It is minus the mean of the first and the last slopes, times the way."""
-        return -0.5 * float(np.vdot(self._left() + self._r, self.way()))
+        first = float(self._slopes @ (self.v - self._w) + self._balance @ self.b)
+        return -first - 0.5 * float(np.vdot(self._left(), self.way()))
 
     def kept(self) -> Any:
         return self._state[:, :, 1].copy(), self._rows[:, 0].copy(), self.b
