@@ -61,6 +61,41 @@ def test_the_squared_loss_on_more_rows(seed, penalty, power, intercept, shape, t
     check(p, tol)
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from(LOSSES[1:]), st.floats(-7, 0), st.booleans(),
+    st.booleans(), st.sampled_from((1e-3, 1e-6, 1e-10, 1e-12)),
+)  # fmt: skip
+def test_newton_from_samples(seed, loss, power, weighted, intercept, tol):
+    """Two samples of the rows, then a factor of one that is not H."""
+    more = {"alpha": 10.0**power, "weighted": weighted, "intercept": intercept}
+    p = problem(seed, n=3_001, d=5, loss=loss, **more)
+    assert taken(p)
+    check(p, tol)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_samples_that_mislead(loss):
+    """Each row of a sample is far from all others and says the opposite, or has no weight."""
+    p = problem(n=3_000, d=5, loss=loss, alpha=1e-3, intercept=True)
+    X, y, weights = p.samples.times(np.eye(5)[0])[:, None] * np.ones(5), p.y.copy(), np.ones(3_000)
+    X += np.random.default_rng(1).standard_normal(X.shape)
+    drawn = np.arange(0, 3_000, 3_000 // small._samples(3_000, 6)[-1])
+    odd = drawn[drawn % (3_000 // small._samples(3_000, 6)[0]) > 0]
+    y[odd], X[odd], weights[drawn[::2]] = -y[odd], 30 * X[odd], 0.0
+    for s in (None, weights):
+        made = ERM(X, y, loss, "l2", 1e-3, intercept=True, sample_weight=s)
+        assert taken(made)
+        check(made, 1e-10)
+
+
+def test_many_rows_need_few_matrices():
+    """H of all rows is a quarter pass for each feature; a sample's does for nearly all steps."""
+    for loss in ("logistic", "squared_hinge", "huber"):
+        p = problem(n=20_000, d=24, loss=loss, alpha=1e-4, intercept=True)
+        assert solve(p, tol=1e-10, random_state=0).epochs < 4 * (1 + 24 / 4)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_gap_from_sums_alone_is_no_less_than_that_of_the_rows(intercept):
     """Columns of 1e4 and a target far from zero, whose rounding the sums do not see."""
@@ -149,13 +184,14 @@ def test_which_problems_are_solved_here():
     assert taken(problem(loss="squared", penalty="l1"))
     assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
     assert taken(problem(n=5_000, loss="squared"))
+    assert taken(problem(n=2_000))
     assert taken(softmax())
     assert taken(problem(loss="hinge"))
     assert taken(rows_alike())
     assert taken(rows_alike(penalty="group_elasticnet", intercept=True))
     assert not taken(rows_alike(n=20))
     for other in (
-        problem(n=2_000),
+        problem(n=200_000, d=60),
         problem(n=15),
         problem(loss="hinge", n=1_900, d=50),
         problem(penalty="l1"),

@@ -70,8 +70,8 @@ MUTANTS = [
            "test_certificate_edges.py", only="looks_ahead"),
     # ---- run/small.py -------------------------------------------------------------------------
     Mutant("run/small.py", "worse than w = 0",
-           "if not (enough and (beats_zero or not quadratic)):", "if not enough:", "test_small.py",
-           only="worse_than_zero"),
+           "return p.primal_from(np.zeros_like(found.w), z) >= found.primal", "return True",
+           "test_small.py", only="worse_than_zero"),
     Mutant("run/small.py", "a factor without digits",
            "if factor.weakest < WEAK:", "if False:", "test_small.py", only="tell_apart"),
     # ---- run/solve.py -------------------------------------------------------------------------

@@ -150,6 +150,9 @@ MUTANTS = [
            "self.cost += model.work / each", "pass", "test_working_set.py", only="inner_work"),
     # ---- _kernels/newton/small.pyx ------------------------------------------------------------
     Mutant("_kernels/newton/small.pyx", "half of a gap",
-           "gap += 0.5 * g[j] * (g[j] / ridge[j])", "gap += 0.05 * g[j] * (g[j] / ridge[j])",
-           "test_small.py", only="l2_is"),
+           "p.gap += 0.5 * p.g[j] * (p.g[j] / p.ridge[j])",
+           "p.gap += 0.05 * p.g[j] * (p.g[j] / p.ridge[j])", "test_small.py", only="l2_is"),
+    Mutant("_kernels/newton/small.pyx", "H of all rows at each step",
+           "return left > 1.0 + H_ns(p.d) / look_ns(p.d)", "return True", "test_small.py",
+           only="few_matrices"),
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""Small dense problems in one kernel call: to choose a method would take longer than to solve them.
+"""Dense problems of few features in one kernel call: to choose a method would take longer.
 
 The same certificates, the same answer: `solve` takes this way for method "auto" with nothing to
 watch or to go on from, if the problem is dense and has few features:
 
-- few rows, a smooth loss, L2: Newton's method; the softmax too, and hinge and epsilon-insensitive
-  losses by interior points, by the usual steps without a plan
+- a smooth loss, L2: Newton's method, with many rows first on samples of them; the softmax too, and
+  hinge and epsilon-insensitive losses by interior points, by the usual steps without a plan
 - the squared loss with L2, one matrix, with L1, elastic net or norms of the rows of W, coordinate
   descent on it; the rows may be many, for X is read twice or three times only
 - few rows with many features, squared or logistic loss, L2: Newton's method in their span
@@ -41,10 +41,10 @@ from ..penalties.interval import Interval
 from ..problems.erm import ERM
 from .loop import Options
 
-#: Features at most, rows for each feature at least, and rows in all below this: the plan takes the
-#: same methods there, and a sample of the rows does not pay. The squared loss needs no sample, and
-#: numbers of X at most: 0.3 to 0.6 of the plan's time with 1.6e5 of them, 0.6 to 1.4 with 5e6.
-FEATURES, ROWS, MANY, NUMBERS = 60, 3, 2000, 1e7
+#: Features at most, rows for each feature at least, and numbers of X at most. Of the plan's time
+#: the squared loss takes 0.3 to 0.6 with 1.6e5 numbers, 0.6 to 1.4 with 5e6; smooth losses 0.4 to
+#: 0.7 (5,000 x 60 to 100,000 x 20).
+FEATURES, ROWS, NUMBERS = 60, 3, 1e7
 #: One weight for all rows and at least so many numbers of X: its Gram matrix is by BLAS, in 0.6 of
 #: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
 BLAS = 2**16
@@ -57,6 +57,9 @@ OF_COLUMNS = 500
 SPANNED = 400, 100
 #: A pivot below this, for a unit diagonal, leaves w too few digits (that of `newton.WEAK`).
 WEAK = 1e-7
+#: Rows of a first sample for each feature, at most this part of all; the second one's part of all.
+#: A sample is solved until a step promises less than this part of P: its optimum is not ours.
+SAMPLES, LARGEST, SHARE, ROUGH = 15, 0.34, 0.1, 1e-2
 #: Below this tolerance all digits of w are wanted: one more step (that of `PlanTuning.tight`).
 TIGHT = 1e-10
 #: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
@@ -75,9 +78,7 @@ def is_small(problem: ERM) -> bool:
     most = OF_COLUMNS if p.K > 1 and loss.name == "squared" else FEATURES
     if d > most or n < ROWS * d or p.samples.sparse:
         return False
-    if n >= MANY and (n * d > NUMBERS or loss.name != "squared"):
-        return False
-    if not p.samples.in_memory or not loss.compiled:
+    if n * d > NUMBERS or not p.samples.in_memory or not loss.compiled:
         return False
     if p.samples.view(views.whole).dtype != np.float64:
         return False
@@ -133,16 +134,25 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
     if made is None:
         return None
     found, passes, note = made
-    beats_zero = problem.strong_convexity * float(np.vdot(found.w, found.w)) >= 8 * found.gap
     reached = found.relative <= o.tol
     rounded = o.tol < TIGHT and not reached and scales.is_rounding(problem, found)
     enough = (reached or rounded) and passes <= o.max_epochs
-    if not (enough and (beats_zero or not quadratic)):
+    if not (enough and (not quadratic or _beats_zero(problem, found))):
         return None
     code = "converged" if reached else "precision"
     status = Status.of(code, passes, found.relative, o.tol)
     said = Report("dual" if way is _span else "primal", at_work=note.split(":")[0], notes=[note])
     return answer(found, status, said, "auto", passes, time.perf_counter() - begun)
+
+
+def _beats_zero(problem: ERM, found: Certificate) -> bool:
+    """Whether w = 0 is no better: by how far w is from it, or as it is."""
+    p = problem
+    if p.strong_convexity * float(np.vdot(found.w, found.w)) >= 8 * found.gap:
+        return True
+    z: Vector = np.zeros(p.x_shape)
+    z += p.best_shift(z) if p.intercept else 0.0
+    return p.primal_from(np.zeros_like(found.w), z) >= found.primal
 
 
 def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
@@ -155,17 +165,51 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
             X, p.intercept, p.y[:, None], p.weights, 1 / p.n, loss.gamma, ridge, tol, WEAK, polish,
             STEPS, *_moments(p, X), w, x,
         )  # fmt: skip
+        cost = steps * (1.5 + 0.25 * d)
     else:
-        steps, primal, gap = kernel.newton(
-            loss.kernel, np.array(loss.theta), X, p.intercept, p.y, loss.margin, p.weights,
-            1 / p.n, ridge, tol, WEAK, polish, STEPS, w, x,
-        )  # fmt: skip
-    if not steps:
+        cost, primal, gap = _by_steps(p, X, ridge, tol, polish, w, x)
+    if not cost:
         return None
     b = float(w[d]) if p.intercept else 0.0
     found = certify_at_slopes(p, w[:d].copy(), b, x, primal, gap)
-    passes = math.ceil(steps * (1.5 + 0.25 * d))
-    return found, passes, f"newton: {n:,} samples for {d:,} features"
+    return found, math.ceil(cost), f"newton: {n:,} samples for {d:,} features"
+
+
+def _by_steps(
+    problem: ERM, X: Matrix, ridge: Vector, tol: float, polish: int, w: Vector, x: Vector
+) -> tuple[float, float, float]:
+    """Newton's method on samples of the rows, then on all: passes (0: it cannot), P and P - D."""
+    p, loss, size, n = problem, problem.loss, w.size, len(X)
+    factor, theta, zero, spent = np.empty((size + 1, size)), np.array(loss.theta), math.inf, 0.0
+
+    def run(step: int, out: Vector, tol: float, rough: float, polish: int) -> Any:
+        weights = p.weights if p.weights.size == 1 else p.weights[::step].copy()
+        total = weights.sum() * (out.size if weights.size == 1 else 1)
+        return kernel.newton(
+            loss.kernel, theta, np.ascontiguousarray(X[::step]), p.intercept,
+            np.ascontiguousarray(p.y[::step]), loss.margin, weights,
+            1 / (p.n if step == 1 else total or 1.0), ridge, tol, rough, WEAK, polish, STEPS, zero,
+            w, factor, out,
+        )  # fmt: skip
+
+    for rows in _samples(n, size):
+        step = n // rows
+        cost, first, _, _ = run(step, np.empty(-(-n // step)), 0.0, ROUGH, 0)
+        if not cost:
+            w[:], zero = 0.0, math.inf
+            break
+        zero, spent = min(zero, first), spent + cost / step
+    cost, _, primal, gap = run(1, x, tol, 0.0, polish)
+    return cost and cost + spent, primal, gap
+
+
+def _samples(n: int, size: int) -> list[int]:
+    """How many rows the samples have: a few for each feature, and more if there are many rows."""
+    few = SAMPLES * size
+    if few > LARGEST * n:
+        return []
+    many = int(max(SHARE * n, min(4 * few, LARGEST * n)))
+    return [few, many] if many > 2 * few else [few]
 
 
 def _by_blas(problem: ERM, X: Matrix) -> bool:
