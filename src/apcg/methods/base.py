@@ -135,6 +135,64 @@ class Run:
         return None
 
 
+class Stepping(Run):
+    """A run whose work comes in parts of a pass, and that may get stuck."""
+
+    #: whether no step leads anywhere any more, because rounding has won
+    stuck = False
+    #: passes that were reported
+    _counted = 0
+
+    @property
+    def report(self) -> Report:
+        """Whether it is stuck."""
+        return Report(stuck=self.stuck)
+
+    def _since(self, cost: float, least: int = 0) -> Work:
+        """The work since the last time, of `cost` passes in all."""
+        passes = max(math.ceil(cost) - self._counted, least)
+        self._counted += passes
+        return Work(passes)
+
+
+class Inside(Run):
+    """A run that another one makes in other coordinates.
+
+    `_out` says what a point there is here; `_in` what a certificate of here is there.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def _out(self, found: Point | Certificate) -> Point:
+        raise NotImplementedError
+
+    def _in(self, certificate: Certificate) -> Certificate:
+        return certificate
+
+    @property
+    def report(self) -> Report:
+        """That of the run within."""
+        return self._run.report
+
+    def advance(self, budget: Budget) -> Work:
+        """As the run within does."""
+        return self._run.advance(budget)
+
+    def point(self) -> Point:
+        """That of the run within, in the coordinates of the problem."""
+        return self._out(self._run.point())
+
+    def seen(self, certificate: Certificate) -> None:
+        """Tell the run within."""
+        self._run.seen(self._in(certificate))
+
+    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
+        """What the run within has to add."""
+        found = self._run.finish(self._in(certificate), converged)
+        return None if found is None else self._out(found)
+
+
 class OwnRun(Run):
     """A user's run of any class: it has advance, point and seen, and maybe more.
 

@@ -89,6 +89,19 @@ class Objective:
         own[: self.d] = 1 / columns[: self.d]
         return np.asarray(s * self.X.squared_norms(own))
 
+    def joined(self, w: Vector | None, b: float | None) -> Vector:
+        """w with the intercept as its last entry, if there is one; zeros for None."""
+        both = np.zeros(self.size)
+        if w is not None:
+            both[: self.d] = w
+        if self.size > self.d and b is not None:
+            both[-1] = b
+        return both
+
+    def apart(self, w: Vector) -> tuple[Vector, float]:
+        """w and the intercept, 0.0 without one."""
+        return w[: self.d].copy(), float(w[-1]) if self.size > self.d else 0.0
+
     # ---- products -------------------------------------------------------------------------------
 
     def gradient(self, at: At) -> Vector:

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from apcg import ERM, losses, penalties, solve
+from apcg.methods.base import Budget, Target
 from apcg.methods.interior import general
 from apcg.methods.interior.cones import Cones
 from apcg.methods.interior.general import InteriorK, InteriorKRun
@@ -358,9 +359,9 @@ def test_products_of_the_penalty_do_not_run_ahead_of_the_gap(loss):
     X = rng.standard_normal((120, 80))
     z = X[:, :6] + 0.3 * rng.standard_normal((120, 6))
     y = z.argmax(axis=1) if loss == "multinomial" else np.sign(z[:, 0])
-    run = InteriorKRun(ERM(X, y, loss, "l1", 1e-5), general.Target(1e-7, 10**4))
+    run = InteriorKRun(ERM(X, y, loss, "l1", 1e-5), Target(1e-7, 10**4))
     for _ in range(30):
         gap = run._gap
-        run.advance(general.Budget(1))
+        run.advance(Budget(1))
         assert run._penalty.products >= 0.01 * min(gap, run._gap)
     assert run._best.relative <= 1e-7

@@ -14,24 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..._base.validation import Index, Matrix, Vector
-from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from .cones import Cones, Pairs
 from .systems_k import Bend
-
-
-def known(problem: ERM) -> bool:
-    """Whether g is a sum of norms and squares, with bounds on the same side as its slope."""
-    g: Any = problem.g
-    if g.in_groups:
-        return g.last is None and bool(np.min(g.a) + g.ridge > 0)
-    if not isinstance(g, Interval) or g.boxed.any() or bool(np.any(g.lower >= g.upper)):
-        return False
-    if problem.K > 1 and not g.is_unbounded:
-        return False
-    bounded = np.isfinite(g.lower) | np.isfinite(g.upper)
-    sided = (g.a == 0) | (g.lower >= 0) | (g.upper <= 0)
-    return bool(np.all(np.where(bounded, sided, g.a + g.b > 0)))
 
 
 class NormBlocks:

@@ -27,10 +27,11 @@ from ..._base.validation import Matrix
 from ...certify.certificate import SLACK, TRIALS, certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
+from ...penalties.interval import Interval
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Budget, Need, Needs, Report, Run, Target, Work, unmet
-from .blocks import NormBlocks, known
-from .pieces import step_length
+from ..base import IN_MEMORY, Need, Needs, Run, Target, unmet
+from .blocks import NormBlocks
+from .pieces import InteriorPoints, centred, step_length
 from .rows_k import ClassRows, PieceRows
 from .systems_k import ByFeatures, ByRows
 
@@ -62,9 +63,23 @@ STEPS = 25
 SPARE, SHARE = (1.2, 3.0), (0.7, 0.98)
 
 
+def _has_norms(problem: ERM) -> bool:
+    """Whether g is a sum of norms and squares, with bounds on the same side as its slope."""
+    g: Any = problem.g
+    if g.in_groups:
+        return g.last is None and bool(np.min(g.a) + g.ridge > 0)
+    if not isinstance(g, Interval) or g.boxed.any() or bool(np.any(g.lower >= g.upper)):
+        return False
+    if problem.K > 1 and not g.is_unbounded:
+        return False
+    bounded = np.isfinite(g.lower) | np.isfinite(g.upper)
+    sided = (g.a == 0) | (g.lower >= 0) | (g.upper <= 0)
+    return bool(np.all(np.where(bounded, sided, g.a + g.b > 0)))
+
+
 NORMS = Need(
     "a penalty of L1, L2 and norms of groups, one of them for each feature (one output: or bounds)",
-    known,
+    _has_norms,
     lambda p: f"penalty {p.penalty} is not of that kind",
 )
 KNOWN_LOSS = Need(
@@ -160,13 +175,14 @@ class InteriorK:
         return InteriorKRun(problem, target)
 
 
-class InteriorKRun(Run):
+class InteriorKRun(InteriorPoints):
     """The method at work."""
 
-    stuck = False
+    least_passes = 1
 
     def __init__(self, problem: ERM, target: Target) -> None:
-        self._problem, self._tol = problem, target.tol
+        super().__init__(target.tol)
+        self._problem = problem
         s = np.broadcast_to(problem.weights, problem.n_samples)
         self._kept = np.flatnonzero(s > 0)
         seen = problem.samples.with_ones if problem.intercept else problem.samples
@@ -181,7 +197,7 @@ class InteriorKRun(Run):
         self._system = ByRows if _by_rows(problem) else ByFeatures
         by_rows = self._system is ByRows
         each = step_cost(problem, by_rows=by_rows) / pass_cost(problem)
-        self._each, self._cost, self._counted, self._idle = each, 0.0, 0, 0
+        self._each, self._idle = each, 0
         self._best: Certificate | None = None
         self._gap = 0.0  # of all rows, at the last look
 
@@ -194,17 +210,9 @@ class InteriorKRun(Run):
 
     # ---- the protocol ---------------------------------------------------------------------------
 
-    def advance(self, budget: Budget) -> Work:
-        """Steps until the gap is small enough, or the budget is spent."""
-        first = self._cost
-        while not (self.stuck or budget.expired or self._cost - first >= budget.passes):
-            self._step()
-            self._cost += self._each
-            if self._look() and not budget.fixed:
-                break
-        passes = max(math.ceil(self._cost) - self._counted, 1)
-        self._counted += passes
-        return Work(passes)
+    def _passes(self) -> bool:
+        """Whether the best pair is good enough."""
+        return self._best is not None and self._best.relative <= self._aim
 
     def point(self) -> Point:
         """The best pair so far."""
@@ -220,13 +228,8 @@ class InteriorKRun(Run):
     def _shift(self) -> Any:
         return self._b.copy() if self._problem.K > 1 else float(self._b[0])
 
-    @property
-    def report(self) -> Report:
-        """Whether no step leads anywhere any more."""
-        return Report(stuck=self.stuck)
-
-    def _look(self) -> bool:
-        """Whether the present pair is good enough; the best is kept."""
+    def _look(self) -> None:
+        """Certify the present pair; the best is kept."""
         w = self._problem.g.clip(self._shaped(self._W))  # a rounding beyond a bound
         found = certify(self._problem, Point(w, self._feasible(), self._shift))
         self._gap = found.gap * self._problem.n
@@ -235,8 +238,6 @@ class InteriorKRun(Run):
         if better:
             self._best = found
         self.stuck = self.stuck or self._idle > PATIENCE
-        assert self._best is not None
-        return self._best.relative <= self._tol
 
     def _feasible(self) -> Matrix:
         """x of the slopes, balanced, and scaled until g* is finite."""
@@ -263,6 +264,12 @@ class InteriorKRun(Run):
     # ---- a step ---------------------------------------------------------------------------------
 
     def _step(self) -> None:
+        """A step, and a look where it leads."""
+        self._move()
+        self._cost += self._each
+        self._look()
+
+    def _move(self) -> None:
         """Mehrotra's predictor and corrector."""
         rows, penalty = self._rows, self._penalty
         d = self._problem.d
@@ -275,8 +282,7 @@ class InteriorKRun(Run):
         if count:
             second = self._way(system, 0.0, second, True)
             t = step_length(self._fastest(), 1.0)
-            after = max(rows.after(t) + penalty.after(t), 0.0)
-            centre = products / count * (after / products) ** 3
+            centre = centred(products, rows.after(t) + penalty.after(t), count)
             if not rows.count:  # products that are far below the gap bring nothing but rounding
                 centre = max(centre, min(products, LAG * self._gap) / count)
         self._way(system, centre, second, False)

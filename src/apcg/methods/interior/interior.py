@@ -46,7 +46,7 @@ from ...problems.objective import Objective
 from ..base import ONE_OUTPUT, QUADRATIC_OR_NONE, Need, Needs, Target
 from ..linalg import factor
 from ..linalg.factor import Factor
-from .pieces import InteriorPoints, Pieces, step_length
+from .pieces import InteriorPoints, Pieces, centred, step_length
 
 PIECEWISE_LINEAR = Need(
     'loss "hinge" or "epsilon_insensitive"',
@@ -192,14 +192,10 @@ class InteriorRun(InteriorPoints):
 
     def point(self) -> Point:
         """w and x of all rows."""
-        x, d = self._x.copy(), self._rows.d
-        own = self._rows_at.x()
-        if self._free is None:
-            x = own
-        else:
-            x[self._free] = own
-        b = float(self._w[-1]) if self._problem.intercept else 0.0
-        return Point(w=self._w[:d].copy(), x=x, b=b)
+        x = self._x.copy()
+        x[slice(None) if self._free is None else self._free] = self._rows_at.x()
+        w, b = self._rows.apart(self._w)
+        return Point(w=w, x=x, b=b)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: aim lower, if it should have and can."""
@@ -261,16 +257,16 @@ class InteriorRun(InteriorPoints):
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        rows, at, count = self._rows, self._at, 2 * self._rows_at.a.size
+        rows, at, products = self._rows, self._at, self._sums.products
         made = self._factor()
         dw = made.solve(rows.X.adjoint(self._pull) - self._short)
         fastest, linear, square, pair = self._predict(dw)
-        t, mu = step_length(fastest, 1.0), self._sums.products / count
-        if not mu > 0:  # products that underflow
+        t = step_length(fastest, 1.0)
+        if not products > 0:  # they underflow
             self.stuck = True
             return
-        after = max(self._sums.products + t * (linear + t * square), 0.0) / count
-        centre = mu * (after / mu) ** 3
+        after = products + t * (linear + t * square)
+        centre = centred(products, after, 2 * self._rows_at.a.size)
         dw = made.solve(pair[:, 0] + centre * pair[:, 1] - self._short)
         fastest, pull = self._correct(dw, centre)
         t = step_length(fastest, self._tuning.part)

@@ -37,7 +37,7 @@ from ...problems.erm import ERM
 from ..base import L1_EVERYWHERE, LOSS_IN_PIECES, ONE_OUTPUT, Needs, Target
 from .general import MADD, pass_cost
 from .kkt import KKTTuning, Saddle, size
-from .pieces import InteriorPoints, Pieces, step_length
+from .pieces import InteriorPoints, Pieces, centred, step_length
 
 #: Rows and columns of the largest matrix, 200 MB: a set that needs a larger one is not solved.
 LARGEST = 5000
@@ -299,23 +299,21 @@ class InteriorL1Run(InteriorPoints):
 
     def _step(self) -> None:
         """Mehrotra's predictor and corrector."""
-        Y, S, mu = self._Y, self._S, self._at.products / self._Y.size
+        Y, S, products = self._Y, self._S, self._at.products
         with np.errstate(all="ignore"):
             system, weights = self._system()
             zero = np.zeros(Y.size)
             _, _, dY, dS = self._direction(system, weights, zero)
             t = _length(Y, dY, S, dS, 1.0)
-            after = max(float(np.dot(Y + t * dY, S + t * dS)), 0.0) / self._at.products
-            dw, db, dY, dS = self._direction(system, weights, mu * after**3 - dY * dS)
+            centre = centred(products, float(np.dot(Y + t * dY, S + t * dS)), Y.size)
+            dw, db, dY, dS = self._direction(system, weights, centre - dY * dS)
             t = _length(Y, dY, S, dS, self._tuning.part)
         if not (t > self._tuning.least_step and np.isfinite(dw).all()):
             self.stuck = not self._anew()
             return
         self._Y, self._S = Y + t * dY, S + t * dS
         self.b += t * db
-        if self._drops and self._at.products <= self._tuning.near * self._value(
-            self.w, self._at.loss
-        ):
+        if self._drops and products <= self._tuning.near * self._value(self.w, self._at.loss):
             self._drop()
         self.w = self._weights()
         self._arrive()

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._base.validation import Matrix, Vector
 from ...losses import Loss
-from ..base import Budget, Report, Run, Work
+from ..base import Budget, Stepping, Work
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,12 @@ class Pieces:
         return float(self.loss.arrays.total(z, self.y, self.loss.margin, self.s))
 
 
-class InteriorPoints(Run):
+class InteriorPoints(Stepping):
     """Steps of Mehrotra's predictor and corrector until mu is small enough."""
 
-    #: whether no step leads anywhere any more, because rounding has won
-    stuck = False
-
     def __init__(self, aim: float) -> None:
-        #: the relative gap that is aimed at; passes so far, and those that were reported
-        self._aim, self._cost, self._counted = aim, 0.0, 0
+        #: the relative gap that is aimed at; passes so far
+        self._aim, self._cost = aim, 0.0
 
     @abstractmethod
     def _step(self) -> None:
@@ -105,17 +102,18 @@ class InteriorPoints(Run):
             if self._passes() and not budget.fixed:
                 break
             self._step()
-        passes = max(math.ceil(self._cost) - self._counted, self.least_passes)
-        self._counted += passes
-        return Work(passes)
+        return self._since(self._cost, self.least_passes)
 
     #: an `advance` that made no step counts as so many passes
     least_passes = 0
 
-    @property
-    def report(self) -> Report:
-        """Whether it is stuck."""
-        return Report(stuck=self.stuck)
+
+def centred(products: float, after: float, count: int) -> float:
+    """What each product is to become, by Mehrotra: their mean times the cube of how it can fall.
+
+    after  what a whole step of the predictor leaves of `products`, their sum
+    """
+    return products / count * (max(after, 0.0) / products) ** 3
 
 
 def step_length(fastest: float, part: float) -> float:

@@ -10,7 +10,6 @@ squared loss is made once.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,8 +27,7 @@ from ..base import (
     SMOOTH_LOSS,
     Budget,
     Needs,
-    Report,
-    Run,
+    Stepping,
     Target,
     Work,
 )
@@ -62,7 +60,7 @@ class BoundedNewton:
         return BoundedNewtonRun(problem, at)
 
 
-class BoundedNewtonRun(Run):
+class BoundedNewtonRun(Stepping):
     """The method at work; an intercept is the last entry of w, without bounds."""
 
     def __init__(self, problem: ERM, at: Start) -> None:
@@ -74,32 +72,20 @@ class BoundedNewtonRun(Run):
         g = problem.interval
         self._lower = np.append(np.broadcast_to(g.lower, problem.d), -free)
         self._upper = np.append(np.broadcast_to(g.upper, problem.d), free)
-        w = np.zeros(rows.size)
-        if at.w is not None:
-            w[: problem.d] = at.w
-        if problem.intercept and at.b is not None:
-            w[-1] = at.b
-        self._now = self._arrive(np.clip(w, self._lower, self._upper))
+        self._now = self._arrive(np.clip(rows.joined(at.w, at.b), self._lower, self._upper))
         self._H: Table | None = None
-        self._cost, self._counted, self.stuck = 0.0, 0, False
+        self._cost = 0.0
 
     def advance(self, budget: Budget) -> Work:
         """One step."""
         if not self.stuck:
             self.stuck = not self._step()
-        passes = max(1, math.ceil(self._cost) - self._counted)
-        self._counted += passes
-        return Work(passes)
+        return self._since(self._cost, least=1)
 
     def point(self) -> Point:
         """The iterate."""
-        w, d = self._now.w, self.problem.d
-        return Point(w=w[:d].copy(), b=float(w[-1]) if self.problem.intercept else 0.0)
-
-    @property
-    def report(self) -> Report:
-        """Whether no step leads anywhere any more."""
-        return Report(stuck=self.stuck)
+        w, b = self._rows.apart(self._now.w)
+        return Point(w=w, b=b)
 
     def _arrive(self, w: Vector) -> At:
         return self._rows.at(w, self._rows.X.times(w))

@@ -24,7 +24,7 @@ import numpy as np
 from ..._base.memory import vectors
 from ..._base.validation import Vector
 from ..._kernels.newton import ids as kernel
-from ...certify.points import Certificate, Point, Start
+from ...certify.points import Point, Start
 from ...data import Matrix
 from ...data.matrix import Stored
 from ...problems import costs
@@ -37,11 +37,9 @@ from ..base import (
     SMOOTH_LOSS,
     SPARSE_IN_MEMORY,
     Budget,
+    Inside,
     Needs,
-    Report,
-    Run,
     Target,
-    Work,
 )
 from ..linalg import factor
 from ..linalg.factor import Diagonal, Factor, Solver
@@ -245,7 +243,7 @@ class NewtonIds:
         return IdsRun(problem, at, target, rng, self.tuning)
 
 
-class IdsRun(Run):
+class IdsRun(Inside):
     """Newton's method on the rows sorted by id; what it gives is in the order of X."""
 
     def __init__(
@@ -261,31 +259,15 @@ class IdsRun(Run):
         w = None if at.w is None else at.w[self._X.features[:d]]
         start = Start(w=w, b=at.b)
         hessian = Elimination(rows, tuning)
-        self._run = NewtonRun(problem, start, target, rng, hessian, rows)
+        super().__init__(NewtonRun(problem, start, target, rng, hessian, rows))
         self._place = self._X.place[:d]
 
-    def advance(self, budget: Budget) -> Work:
-        """Go on until the gap is predicted to pass, or the budget is spent, or rounding has won."""
-        return self._run.advance(budget)
-
-    def point(self) -> Point:
-        """The iterate."""
-        found = self._run.point()
-        assert found.w is not None
+    def _out(self, found: Any) -> Point:
         if found.z is None:
             return Point(w=found.w[self._place], b=found.b)
         z = np.empty_like(found.z)
         z[self._X.order] = found.z
         return Point(w=found.w[self._place], b=found.b, z=z)
-
-    def seen(self, certificate: Certificate) -> None:
-        """A look that did not end the run."""
-        self._run.seen(certificate)
-
-    @property
-    def report(self) -> Report:
-        """That of Newton's method."""
-        return self._run.report
 
 
 def columns_of(problem: ERM) -> Stored:

@@ -35,8 +35,8 @@ from ..base import (
     SMOOTH_LOSS,
     Budget,
     Needs,
-    Report,
     Run,
+    Stepping,
     Target,
     Work,
     check_dual_start,
@@ -130,7 +130,7 @@ class BlockNewton:
         return BlockNewtonRun(p, np.zeros((p.d, p.K)) if w is None else w, b)
 
 
-class BlockNewtonRun(Run):
+class BlockNewtonRun(Stepping):
     """Damped steps from W, with the intercepts as a last row that has no penalty."""
 
     def __init__(self, problem: ERM, w: Matrix, b: Vector) -> None:
@@ -147,7 +147,6 @@ class BlockNewtonRun(Run):
         self._value = self._primal(self._W, self._z)
         self._first = 0.0
         self._passes = 1
-        self.stuck = False
 
     def _times(self, W: Matrix) -> Matrix:
         """X W"""
@@ -276,8 +275,3 @@ class BlockNewtonRun(Run):
         own, b = (self._W[:-1], self._W[-1].copy()) if self.problem.intercept else (self._W, 0.0)
         w = self.problem.g.clip(own)
         return Point(w=w.copy(), b=b, z=self._z if np.array_equal(w, own) else None)
-
-    @property
-    def report(self) -> Report:
-        """Whether no step leads anywhere any more."""
-        return Report(stuck=self.stuck)

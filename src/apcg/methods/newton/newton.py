@@ -20,7 +20,6 @@ sum_j (grad P)_j^2/(2 lambda b_j). With an intercept that holds at the b that is
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +37,7 @@ from ..base import (
     Budget,
     Needs,
     Report,
-    Run,
+    Stepping,
     Target,
     Work,
 )
@@ -82,7 +81,7 @@ class Newton:
         return NewtonRun(problem, at, target, rng)
 
 
-class NewtonRun(Run):
+class NewtonRun(Stepping):
     """Newton's method at work on all rows of a problem."""
 
     def __init__(
@@ -103,7 +102,7 @@ class NewtonRun(Run):
         self._gradient = np.empty(0)
         self._solved: Vector | None = None  # w by one factor, not yet looked at
         self._moved, self._idle, self._weak = False, 0, False
-        self._own, self._counted, self._steps = 0.0, 0, 0
+        self._own, self._steps = 0.0, 0
         self._first = 0.0  # the largest P there was
 
     # ---- the protocol ---------------------------------------------------------------------------
@@ -122,9 +121,7 @@ class NewtonRun(Run):
             else:
                 self._idle += 1
                 break
-        passes = math.ceil(self._cost) - self._counted
-        self._counted += passes
-        return Work(passes)
+        return self._since(self._cost)
 
     @property
     def report(self) -> Report:
@@ -138,17 +135,16 @@ class NewtonRun(Run):
 
     def point(self) -> Point:
         """The iterate; with its predictions, unless the look is expected to be the last."""
-        d = self._rows.d
         if self._solved is not None:
-            best = self._g.clip(self._solved[:d].copy())
-            return Point(w=best, b=self._intercept(self._solved))
+            w, b = self._rows.apart(self._solved)
+            return Point(w=self._g.clip(w), b=b)
         if self._now is None:
-            w, b = self._start.w, self._start.b
-            return Point(w=np.zeros(d) if w is None else w.copy(), b=b or 0.0)
-        inside = self._g.clip(self._at.w[:d])
-        same = np.array_equal(inside, self._at.w[:d])
-        z = self._at.z.copy() if same and not self.passes() else None
-        return Point(w=inside.copy(), b=self._intercept(self._at.w), z=z)
+            w, b = self._rows.apart(self._rows.joined(self._start.w, self._start.b))
+            return Point(w=w, b=b)
+        w, b = self._rows.apart(self._at.w)
+        inside = self._g.clip(w)
+        z = self._at.z.copy() if np.array_equal(inside, w) and not self.passes() else None
+        return Point(w=inside, b=b, z=z)
 
     def seen(self, certificate: Certificate) -> None:
         """A look that did not end the run: if it should have, compute anew and aim lower."""
@@ -184,18 +180,11 @@ class NewtonRun(Run):
             return True  # next to nothing is left of P: there may be no minimum
         return self._gap() <= self._aim * abs(self._at.value)
 
-    def _intercept(self, w: Vector) -> float:
-        return float(w[-1]) if self._free else 0.0
-
     # ---- the start ------------------------------------------------------------------------------
 
     def _begin(self, budget: Budget) -> None:
-        rows, given = self._rows, self._start
-        w = np.zeros(rows.size)
-        if given.w is not None:
-            w[: rows.d] = given.w
-        if self._free and given.b is not None:
-            w[-1] = given.b
+        rows = self._rows
+        w = rows.joined(self._start.w, self._start.b)
         if self._hessian.is_cheap:
             self._solve_directly()
             return

@@ -25,7 +25,7 @@ from ...certify.points import Certificate, Point
 from ...losses.base import SOFTMAX
 from ...losses.shift import imbalance
 from ...problems.erm import ERM
-from ..base import Budget, Report, Run, Target, Work
+from ..base import Budget, Report, Stepping, Target, Work
 from .softmax_rows import LimitedMemory, SoftmaxPoint, SoftmaxRows, rows_of
 
 #: unknowns, at most
@@ -98,7 +98,7 @@ def cost(problem: ERM) -> float:
     return 6 * one + factors * hessian + 15 * STEP
 
 
-class SoftmaxRun(Run):
+class SoftmaxRun(Stepping):
     """Newton's method at work on the rows of a problem."""
 
     def __init__(
@@ -118,7 +118,7 @@ class SoftmaxRun(Run):
         self._whole = False  # whether the factor is one of all rows, and fresh
         self._settled = not problem.intercept  # whether b is best
         self._short = 0  # steps since then that were not whole
-        self._idle, self._cost, self._counted = 0, 0.0, 0
+        self._idle, self._cost = 0, 0.0
 
     # ---- the protocol ---------------------------------------------------------------------------
 
@@ -138,9 +138,7 @@ class SoftmaxRun(Run):
                 self._idle += 1
                 break
             self._idle = 0
-        passes = math.ceil(self._cost) - self._counted
-        self._counted += passes
-        return Work(passes)
+        return self._since(self._cost)
 
     @property
     def report(self) -> Report:

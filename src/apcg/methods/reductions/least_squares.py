@@ -19,7 +19,7 @@ from ..._base.validation import Matrix, Vector
 from ...certify.points import Certificate, Point, Start
 from ...data.views import table
 from ...problems.erm import ERM
-from ..base import NO_PENALTY, SQUARED_LOSS, Budget, Needs, Report, Run, Target, Work
+from ..base import NO_PENALTY, SQUARED_LOSS, Budget, Needs, Stepping, Target, Work
 
 #: Multiply-adds of a decomposition, and numbers of a dense copy of X, at most.
 MOST, ROOM = 2e10, 5e7
@@ -43,22 +43,16 @@ class LeastSquaresMethod:
         return LeastSquaresRun(problem)
 
 
-class LeastSquaresRun(Run):
+class LeastSquaresRun(Stepping):
     """The method at work."""
 
     def __init__(self, problem: ERM) -> None:
         self.problem = problem
         self._w: Vector = np.zeros(problem.w_shape)
-        self._done = False
-
-    @property
-    def report(self) -> Report:
-        """It gets no further once all is done."""
-        return Report(stuck=self._done)
 
     def advance(self, budget: Budget) -> Work:
-        """All of it."""
-        if self._done:
+        """All of it, once."""
+        if self.stuck:
             return Work(0)
         p = self.problem
         n, d = p.n_samples, p.d
@@ -66,7 +60,7 @@ class LeastSquaresRun(Run):
         mean = p.samples.adjoint(root * root) if p.intercept else np.zeros(d)
         y = p.y - (root * root) @ p.y if p.intercept else p.y
         target = root * y if p.K == 1 else root[:, None] * y
-        self._done = True
+        self.stuck = True
         if n * d <= ROOM and n * d * min(n, d) <= MOST:
             self._w = _decomposed(root[:, None] * (p.samples.view(table) - mean), target)
             return Work(min(n, d))

@@ -53,8 +53,7 @@ from ..base import (
     Budget,
     Need,
     Needs,
-    Report,
-    Run,
+    Stepping,
     Target,
     Work,
     unmet,
@@ -300,22 +299,16 @@ def better(one: Certificate, other: Certificate) -> Certificate:
     return replace(low, x=high.x, dual=high.dual, exact=low.exact and high.exact)
 
 
-class OrthogonalRun(Run):
+class OrthogonalRun(Stepping):
     """The method at work: the small problem, then what is left to be done on X."""
 
     def __init__(self, problem: ERM, target: Target, rng: np.random.Generator) -> None:
         self.problem, self._target, self._rng = problem, target, rng
         self._found: Certificate | None = None
-        self._done = False
-
-    @property
-    def report(self) -> Report:
-        """It gets no further once all is done."""
-        return Report(stuck=self._done)
 
     def advance(self, budget: Budget) -> Work:
-        """All of it; where the time ends, as far as it got."""
-        if self._done:
+        """All of it, once; where the time ends, as far as it got."""
+        if self.stuck:
             return Work(0)
         p, nothing = self.problem, np.zeros(self.problem.d)
         ways = OrthogonalCoordinates(p)
@@ -328,7 +321,7 @@ class OrthogonalRun(Run):
                 self._found = better(self._found, found)
                 if self._found.relative <= self._target.tol or budget.expired:
                     break
-        self._done = True
+        self.stuck = True
         return Work(min(p.n_samples, p.d))
 
     def _answers(self, ways: OrthogonalCoordinates, hessian: Stacked, budget: Budget) -> Answers:

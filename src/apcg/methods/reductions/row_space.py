@@ -39,6 +39,7 @@ from ..base import (
     Needs,
     Report,
     Run,
+    Stepping,
     Target,
     Work,
 )
@@ -82,7 +83,7 @@ class Basis:
         return self._X.adjoint(c)
 
 
-class SpanRun(Run):
+class SpanRun(Stepping):
     """A method at work on L, in the place of X."""
 
     def __init__(
@@ -102,25 +103,25 @@ class SpanRun(Run):
         self._aim = target.tol
         #: a pass over L, and what K took, in passes over X
         self._pass = self._small.d / problem.d
-        self._cost, self._counted = problem.n_samples / 4, 0
+        self._cost = problem.n_samples / 4
         self._most = method.most
         most = math.ceil(target.max_passes / max(self._pass, 1e-9))
         inside = replace(target, max_passes=most)
         self._run: Run = method.solver.start(self._small, start, inside, rng)
-        self._stuck = self._small.d == 0
+        self.stuck = self._small.d == 0
         self._passed = False
 
     @property
     def report(self) -> Report:
         """Whether it gets no further: the method within does not, or K lacks digits."""
         lacks = self._run.report.lacks_digits
-        return Report("dual", stuck=self._stuck, lacks_digits=lacks)
+        return Report("dual", stuck=self.stuck, lacks_digits=lacks)
 
     def advance(self, budget: Budget) -> Work:
         """Solve the small problem until its gap passes."""
         most = min(self._cost + budget.passes, self._most)
         self._passed = False
-        while not (self._stuck or self._passed or budget.expired) and self._cost < most:
+        while not (self.stuck or self._passed or budget.expired) and self._cost < most:
             passes = max(1, math.ceil((most - self._cost) / self._pass))
             work = self._run.advance(replace(budget, passes=passes, fixed=False))
             self._cost += max(work.passes, 1) * self._pass
@@ -128,11 +129,9 @@ class SpanRun(Run):
             self._passed = found.relative <= self._aim
             if not self._passed:
                 self._run.seen(found)
-                self._stuck = self._run.report.stuck
-        self._stuck = self._stuck or (self._cost >= self._most and not self._passed)
-        passes = math.ceil(self._cost) - self._counted
-        self._counted += passes
-        return Work(passes)
+                self.stuck = self._run.report.stuck
+        self.stuck = self.stuck or (self._cost >= self._most and not self._passed)
+        return self._since(self._cost)
 
     def point(self) -> Point:
         """The point of the small problem, on X: w is made from v, x is that of its predictions.
@@ -152,5 +151,5 @@ class SpanRun(Run):
         """If the look should have passed, K lacks digits: aim lower, a few times."""
         if self._passed:
             self._patience -= 1
-            self._stuck = self._patience < 0
+            self.stuck = self._patience < 0
             self._aim *= 0.1

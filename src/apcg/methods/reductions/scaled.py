@@ -19,7 +19,7 @@ from ...data.matrix import Stored
 from ...penalties import L2
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Budget, Method, Need, Needs, Report, Run, Target, Work
+from ..base import IN_MEMORY, Inside, Method, Need, Needs, Target
 
 #: The largest weight is at most so many times the least: a column is scaled by at most its root.
 WIDEST = 1e12
@@ -53,7 +53,7 @@ class Scaled:
         return ScaledRun(problem, at, target, rng, self.inner)
 
 
-class ScaledRun(Run):
+class ScaledRun(Inside):
     """The inner method at work; `root` is sqrt(b), a column with K outputs."""
 
     def __init__(
@@ -64,33 +64,14 @@ class ScaledRun(Run):
         samples = cast(Stored, problem.samples).scaled(1 / self._root.reshape(-1))
         plain = problem.altered(samples=samples, g=one)
         start = replace(at, w=None if at.w is None else self._root * at.w, run=None)
-        self._run: Run = inner.start(plain, start, target, rng)
+        super().__init__(inner.start(plain, start, target, rng))
 
-    @property
-    def report(self) -> Report:
-        """That of the inner method."""
-        return self._run.report
-
-    def advance(self, budget: Budget) -> Work:
-        """With the inner method."""
-        return self._run.advance(budget)
-
-    def point(self) -> Point:
+    def _out(self, found: Point | Certificate) -> Point:
         """With the w of its v; x, b and z are the same."""
-        return self._back(self._run.point())
-
-    def _back(self, found: Point | Certificate) -> Point:
         w = None if found.w is None else found.w / self._root
         if isinstance(found, Certificate):
             return Point(w, found.x, found.b)
         return Point(w, found.x, found.b, found.z)
 
-    def seen(self, certificate: Certificate) -> None:
-        """What a look found, in terms of v."""
-        self._run.seen(replace(certificate, w=self._root * certificate.w))
-
-    def finish(self, certificate: Certificate, converged: bool) -> Point | None:
-        """What the inner method has to add."""
-        inside = replace(certificate, w=self._root * certificate.w)
-        found = self._run.finish(inside, converged)
-        return None if found is None else self._back(found)
+    def _in(self, certificate: Certificate) -> Certificate:
+        return replace(certificate, w=self._root * certificate.w)
