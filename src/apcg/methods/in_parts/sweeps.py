@@ -31,17 +31,17 @@ from ..base import (
     Target,
 )
 from ..paper.coordinate import CoordinateRun, Coordinates
+from ..paper.sdca import PlainSteps
 
 
-class Blocks:
-    """x and the rows r = A x - shift, moved by steps on some of the samples at a time."""
+class Blocks(PlainSteps):
+    """Steps on some of the samples at a time: `sweep_over` takes parts of them."""
 
     def __init__(self, problem: ERM, form: Composite, x0: Vector) -> None:
         X = problem.samples
         assert isinstance(X, Chunked)
-        self.samples, self._problem, self._form = X, problem, form
-        self._x = x0.copy()
-        self._rows = form.f.rows(x0)
+        super().__init__(form, x0)
+        self.samples, self._problem = X, problem
 
     def sweep_over(self, which: list[int], wanted: Vector | None, rng: np.random.Generator) -> None:
         """One step on each wanted row of these parts, in random order."""
@@ -53,27 +53,6 @@ class Blocks:
         order = rng.permutation(at.size) if wanted is None else _shuffled(wanted[at], rng)
         run_plain(*block.view(views.arrays), model, x, self._rows, order.astype(np.intp))
         self._x[at] = x
-
-    def epoch(self, order: Index) -> None:
-        """All rows are not in memory: `sweep_over` takes parts of them."""
-        raise NotImplementedError
-
-    @property
-    def x(self) -> Vector:
-        """The present answer."""
-        return np.array(self._x)
-
-    def refresh(self) -> None:
-        """Compute r anew from x."""
-        self._rows = self._form.f.rows(self._x)
-
-    def shift(self, change: float) -> None:
-        """Add `change` to the last row, at every x: its shift has moved."""
-        self._rows[-1] += change
-
-    def rows(self, scale: float = 1.0) -> Vector:
-        """scale (A x less the shift of h), as accumulated."""
-        return scale * self._rows
 
 
 def _shuffled(wanted: Vector, rng: np.random.Generator) -> Index:

@@ -46,7 +46,6 @@ from ..._kernels.paper.sdca import run_plain
 from ...certify.certificate import certify
 from ...certify.points import Certificate, Point, Start
 from ...data import views
-from ...problems import costs
 from ...problems.erm import ERM
 from ..base import (
     COMPILED_LOSS,
@@ -62,8 +61,7 @@ from ..base import (
     Target,
     Work,
 )
-from ..paper.coordinate import CHUNK, Coordinates
-from ..paper.sampling import Sampler, Sweep
+from ..paper.coordinate import Coordinates, Sweeping, weighty
 from ..paper.sdca import DualAscent
 
 #: Plain SDCA where R^2/(lambda gamma) is at most this many times n: the rule of the authors.
@@ -219,7 +217,7 @@ class AcceleratedDualAscent:
         return AcceleratedRun(problem, iterate, self.restart, halves, target, rng)
 
 
-class AcceleratedRun(Run):
+class AcceleratedRun(Sweeping):
     """Passes of SDCA over the problems P_t, and looks at their gaps."""
 
     def __init__(
@@ -231,36 +229,28 @@ class AcceleratedRun(Run):
         target: Target,
         rng: np.random.Generator,
     ) -> None:
-        self.problem, self.iterate, self._restart = problem, iterate, restart
-        kept = np.flatnonzero(np.broadcast_to(problem.weights > 0, problem.n_samples))
-        self._sampler, self._sweep = Sampler(rng, target.sampling), Sweep(kept)
-        self._pieces = max(1, problem.samples.nnz // CHUNK)
-        self._halves = halves  # half passes that were made and not yet told
+        super().__init__(problem, iterate, weighty(problem), target.sampling, rng)
+        self._restart, self._halves = restart, halves  # half passes that were made and not yet told
         self._swept = False  # whether SDCA has made a pass since the gap was computed
         self._known: Point | None = None  # what it was computed from
-        self.passes = self.restarts = 0
 
     def advance(self, budget: Budget) -> Work:
         """Passes over the P_t until a look is due: after a gap was computed, if it can be."""
         wanted = budget.passes
         if not budget.fixed:
-            wanted = min(wanted, costs.until_look(self.problem, self.passes))
+            wanted = min(wanted, self._until_look())
         while self._halves < 2 * wanted and not budget.expired:
-            self._halves += self._check() if self._swept else self._pass(budget)
+            self._halves += self._check() if self._swept else self._sweep_once(budget)
         if self._swept and not budget.fixed and not budget.expired:
             self._halves += self._check()
         passes, self._halves = divmod(self._halves, 2)
         self.passes += passes
         return Work(passes)
 
-    def _pass(self, budget: Budget) -> int:
-        """A pass of SDCA on P_t, in pieces; returns the half passes that it took."""
-        order = self._sampler.draw(self._sweep)
+    def _sweep_once(self, budget: Budget) -> int:
+        """A pass of SDCA on P_t; returns the half passes that it took."""
         self._swept, self._known = True, None
-        for piece in np.array_split(order, self._pieces) if self._pieces > 1 else (order,):
-            self.iterate.epoch(piece)
-            if budget.expired:
-                break
+        self._pass(budget)
         return 2
 
     def _check(self) -> int:

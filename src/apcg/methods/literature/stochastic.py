@@ -18,11 +18,9 @@ from ..._base.validation import Index, Vector
 from ..._kernels.paper.stochastic import Memory, Rule, run_stochastic
 from ...certify.points import Certificate, Point, Start
 from ...data import views
-from ...problems import costs
 from ...problems.erm import ERM
-from ..base import Budget, Need, Report, Run, Work
-from ..paper.coordinate import CHUNK
-from ..paper.sampling import Sampler, Sweep
+from ..base import Need, Report
+from ..paper.coordinate import Sweeping, weighty
 
 ELASTIC_NET = Need(
     'penalty "l2" or "elasticnet", with one L2 weight for all features and without bounds',
@@ -158,41 +156,13 @@ class Stochastic:
         memory.L = memory.least = max(least, memory.least)
 
 
-class StochasticRun(Run):
+class StochasticRun(Sweeping):
     """Passes of such a method, with a look after every few."""
 
     def __init__(
         self, problem: ERM, iterate: Stochastic, sampling: str, rng: np.random.Generator
     ) -> None:
-        self.problem, self.iterate = problem, iterate
-        kept = np.flatnonzero(np.broadcast_to(problem.weights > 0, problem.n_samples))
-        self._sampler, self._sweep = Sampler(rng, sampling), Sweep(kept)
-        self._pieces = max(1, problem.samples.nnz // CHUNK)
-        self.passes = 0
-        self.restarts = 0
-        self.notes: list[str] = []
-
-    def advance(self, budget: Budget) -> Work:
-        """Passes until the next look is due."""
-        wanted = budget.passes if budget.fixed else min(budget.passes, self._until_look())
-        for done in range(1, wanted + 1):
-            finished = self._pass(budget)
-            self.passes += 1
-            if not finished:
-                return Work(done)
-        return Work(wanted)
-
-    def _until_look(self) -> int:
-        return costs.until_look(self.problem, self.passes)
-
-    def _pass(self, budget: Budget) -> bool:
-        """n steps, in pieces; returns whether there was time for all of them."""
-        order = self._sampler.draw(self._sweep)
-        for piece in np.array_split(order, self._pieces) if self._pieces > 1 else (order,):
-            self.iterate.epoch(piece)
-            if budget.expired:
-                return False
-        return True
+        super().__init__(problem, iterate, weighty(problem), sampling, rng)
 
     def point(self) -> Point:
         """The present answer."""

@@ -8,7 +8,7 @@ a `Point`. `CoordinateRun` sweeps over them until a look can pay.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -134,32 +134,27 @@ def _left_out(problem: ERM) -> Index:
     return np.flatnonzero(problem.weights == 0)
 
 
-class CoordinateRun(Run):
-    """Sweeps of an iterate over the coordinates of a problem."""
+def weighty(problem: ERM) -> Index:
+    """The samples of positive weight."""
+    return np.flatnonzero(np.broadcast_to(problem.weights > 0, problem.n_samples))
+
+
+class Sweeping(Run):
+    """Passes of an iterate over some of the coordinates, or samples, with a look every few."""
 
     #: Whether it uses looks between those of the user.
     steers = False
+    #: The iterate computes its sums anew after so many passes; 0: never.
+    refresh = 0
 
     def __init__(
-        self,
-        coordinates: Coordinates,
-        iterate: Iterate,
-        mu: float,
-        target: Target,
-        rng: np.random.Generator,
+        self, problem: ERM, iterate: Any, kept: Index, sampling: str, rng: np.random.Generator
     ) -> None:
-        self.coordinates, self.iterate, self.target, self._rng = coordinates, iterate, target, rng
-        self.problem, self._mu = coordinates.problem, mu
-        self._sampler = Sampler(rng, target.sampling)
-        self._sweep = Sweep(coordinates.sampled)
-        self._pieces = max(1, self.problem.samples.nnz // CHUNK)
-        self.passes = 0
+        self.problem, self.iterate, self._rng = problem, iterate, rng
+        self._sampler, self._sweep = Sampler(rng, sampling), Sweep(kept)
+        self._pieces = max(1, problem.samples.nnz // CHUNK)
+        self.passes = self.restarts = 0
         self.notes: list[str] = []
-
-    @property
-    def report(self) -> Report:
-        """The mu that momentum goes by."""
-        return Report(self.coordinates.side, mu=self._mu, notes=self.notes)
 
     def advance(self, budget: Budget) -> Work:
         """Sweeps until the next look is due."""
@@ -169,7 +164,7 @@ class CoordinateRun(Run):
         for done in range(1, wanted + 1):
             finished = self._pass(budget)
             self.passes += 1
-            if self.passes % REFRESH == 0:
+            if self.refresh and self.passes % self.refresh == 0:
                 self.iterate.refresh()
             if not finished:
                 return Work(done)
@@ -190,6 +185,28 @@ class CoordinateRun(Run):
 
     def _until_look(self) -> int:
         return costs.until_look(self.problem, self.passes)
+
+
+class CoordinateRun(Sweeping):
+    """Sweeps of an iterate over the coordinates of a problem."""
+
+    refresh = REFRESH
+
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        iterate: Iterate,
+        mu: float,
+        target: Target,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(coordinates.problem, iterate, coordinates.sampled, target.sampling, rng)
+        self.coordinates, self.target, self._mu = coordinates, target, mu
+
+    @property
+    def report(self) -> Report:
+        """The mu that momentum goes by."""
+        return Report(self.coordinates.side, mu=self._mu, notes=self.notes)
 
     def point(self) -> Point | Certificate:
         """The present answer."""

@@ -24,18 +24,17 @@ from ..base import COMPILED_LOSS, ONE_OUTPUT, SEPARABLE, SMOOTH_FORM, Needs, Tar
 from .coordinate import CoordinateRun, Coordinates
 
 
-class SDCA:
+class PlainSteps:
     """x and the rows r = A x - shift."""
 
     def __init__(self, problem: Composite, x0: Vector) -> None:
         self.problem = problem
         self._x = x0.copy()
         self._rows = problem.f.rows(x0)
-        self._columns, self._model = problem.f.columns.view(views.arrays), problem.model()
 
     def epoch(self, order: Index) -> None:
         """One step on each coordinate of `order`."""
-        run_plain(*self._columns, self._model, self._x, self._rows, order)
+        raise NotImplementedError
 
     @property
     def x(self) -> Vector:
@@ -53,6 +52,17 @@ class SDCA:
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x less the shift of h), as accumulated."""
         return scale * self._rows
+
+
+class SDCA(PlainSteps):
+    """Steps on one coordinate after the other."""
+
+    def __init__(self, problem: Composite, x0: Vector) -> None:
+        super().__init__(problem, x0)
+        self._columns, self._model = problem.f.columns.view(views.arrays), problem.model()
+
+    def epoch(self, order: Index) -> None:
+        run_plain(*self._columns, self._model, self._x, self._rows, order)
 
 
 @dataclass(frozen=True)
