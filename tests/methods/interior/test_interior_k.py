@@ -66,7 +66,7 @@ def test_by_rows_and_by_features_agree(name, penalty, monkeypatch):
 @pytest.mark.parametrize("name", ["hinge of classes", "huber"])
 def test_both_systems_solve_the_same_equations(name):
     p = problem(name, "group", n=30, d=5)
-    run = InteriorKRun(p, general.Target(1e-6, 100))
+    run = InteriorKRun(p, Target(1e-6, 100))
     rng = np.random.default_rng(0)
     r, pull = rng.standard_normal((5, 3)), rng.standard_normal((30, 3))
     r_b = rng.standard_normal(3)
@@ -84,7 +84,7 @@ def test_both_systems_solve_the_same_equations(name):
 def test_steps_by_rows_keep_their_digits_beside_unlikely_classes(unlikely):
     """theta is 1/p: 1e20 for a class that no row is likely to have."""
     p = problem("softmax", "l1", n=20, d=60)
-    run = InteriorKRun(p, general.Target(1e-6, 100))
+    run = InteriorKRun(p, Target(1e-6, 100))
     run._rows.weigh(np.where(np.isin(np.arange(3), unlikely), -46.0, 0.0) + np.zeros((20, 3)))
     rng = np.random.default_rng(0)
     r, r_b, pull = (rng.standard_normal(shape) for shape in ((60, 3), 3, (20, 3)))
@@ -96,12 +96,12 @@ def test_steps_by_rows_keep_their_digits_beside_unlikely_classes(unlikely):
 
 def test_steps_by_rows_that_are_wrong_are_left(monkeypatch):
     p = problem("hinge of classes", "l1", n=20, d=60, alpha=1e-3)
-    good = InteriorKRun(p, general.Target(1e-6, 1000))
-    good.advance(general.Budget(1000))
+    good = InteriorKRun(p, Target(1e-6, 1000))
+    good.advance(Budget(1000))
     assert good._system is ByRows
     monkeypatch.setattr(ByRows, "_solve", lambda self, first, r_b: (0 * first, 0 * r_b))
-    run = InteriorKRun(p, general.Target(1e-6, 1000))
-    run.advance(general.Budget(1000))
+    run = InteriorKRun(p, Target(1e-6, 1000))
+    run.advance(Budget(1000))
     assert run._system is ByFeatures
     assert run._best.relative <= 1e-6
 
@@ -221,7 +221,7 @@ def test_its_work_counts_as_passes_and_a_budget_ends_it():
 
 
 def test_a_start_is_inside_all_bounds():
-    run = InteriorKRun(problem("hinge of classes", "l1"), general.Target(1e-6, 100))
+    run = InteriorKRun(problem("hinge of classes", "l1"), Target(1e-6, 100))
     assert run._rows.products > 0
     assert run._penalty.products > 0
 
@@ -311,7 +311,7 @@ def test_what_does_not_arrive_is_left_for_it(loss, penalty):
 
 def test_slopes_of_classes_sum_to_zero_where_curvatures_are_far_apart():
     """Or else p does not sum to s after a step, and x is never feasible: L1 at small alphas."""
-    run = InteriorKRun(problem("hinge of classes", "l1"), general.Target(1e-6, 100))
+    run = InteriorKRun(problem("hinge of classes", "l1"), Target(1e-6, 100))
     rows, rng = run._rows, np.random.default_rng(0)
     sigma = rows._pairs.b = rows._pairs.b * 10.0 ** rng.uniform(-12, 0, rows._pairs.b.shape)
     rows.weigh(rng.standard_normal(sigma.shape))
@@ -331,7 +331,7 @@ def test_outputs_that_are_apart_have_a_matrix_each():
     assert general.applies(p)
     assert not general.applies(problem("huber", "group", n=400, d=400, K=8))
     assert general.cost(p) < 5 * general.cost(problem("hinge", "l2", n=400, d=300, K=2))
-    run = InteriorKRun(p, general.Target(1e-6, 100))
+    run = InteriorKRun(p, Target(1e-6, 100))
     system = ByFeatures(run._X, True, run._rows, run._penalty.bend)
     assert [factor._U.shape for factor in system._factors] == [(301, 301)] * 8
 
