@@ -23,7 +23,7 @@ def row(rule: Rule) -> str:
 def table(many: bool) -> str:
     """The rules for one output, or for K, in their order."""
     head = f"| {'K outputs' if many else 'problem'} | first method |\n|---|---|\n"
-    return head + "\n".join(row(rule) for rule in RULES if rule.many == many) + "\n"
+    return head + "\n".join(row(rule) for rule in RULES if rule.many in (many, None)) + "\n"
 
 
 def written(page: str) -> str:

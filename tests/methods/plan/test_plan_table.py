@@ -87,13 +87,14 @@ PRIMAL = Start(side="primal")
 PRIMAL_K = Start(side="primal", w=np.zeros((20, 3)))
 GROUPS, BOX = penalties.GroupLasso([4] * 5), penalties.Box(0.0, 1.0)
 WEIGHTS = penalties.L2(np.linspace(1.0, 2.0, 50))
-#: For each rule a problem of it, where its run begins, and one that is of a rule after
-#: it (before it, for the last).
+#: For each rule a problem of it (one with K outputs too, if it is for all), where its run begins,
+#: and one that is of a rule after it (before it, for the last).
 CASES = [
     ("group lasso", one(penalty=GROUPS), Start(), one()),
     ("a penalty of your own", one(penalty=Ridge()), Start(), one()),
     ("a loss of your own", one(Squares()), Start(), one("squared")),
     ("no penalty, squared", one("squared", None), Start(), one("logistic", None)),
+    ("no penalty, squared", many(penalty=None), Start(), many("multinomial", None)),
     (
         "no penalty on some features, L2 or none on the others, smooth",
         one(penalty=None),
@@ -117,14 +118,13 @@ CASES = [
     ("hinge or epsilon", one("hinge", "l1"), Start(), one("hinge")),
     ("L2, dense, fewer", one(n=20, d=200), Start(), one(n=20, d=30)),
     ("an L2 weight", one("hinge", WEIGHTS, d=50), Start(), one("hinge", d=50)),
+    ("an L2 weight", many("multinomial", WEIGHTS, d=50), Start(), many("multinomial")),
     ("L2, hinge", one("hinge"), Start(), one("hinge", n=20_000)),
     ("the same, more", one("hinge", n=20_000), Start(), one("hinge", d=200)),
     ("L2 otherwise", one(d=150), Start(), one(penalty=BOX, d=50)),
     ("bounds alone", one(penalty=BOX, n=20, d=2100), Start(), one()),
-    ("no penalty, squared", many(penalty=None), Start(), many("multinomial", None)),
     ("no penalty on some", many("multinomial", None), Start(), many("multinomial")),
     ("a penalty on rows", many(penalty="group"), Start(), many()),
-    ("an L2 weight", many("multinomial", WEIGHTS, d=50), Start(), many("multinomial")),
     ("softmax with L1", many("multinomial", "l1"), Start(), many("multinomial")),
     ("y of K columns", many(penalty="l1"), Start(), many()),
     ("L1, elastic net or groups", many("huber", "group"), Start(), many()),
@@ -137,12 +137,14 @@ CASES = [
 def rule_of(problem, at):
     """The rule that is taken, and the problem as it sees it."""
     case = Case(problem, at, plan=Auto())
-    return next(r for r in RULES if r.many == (problem.K > 1) and r.when(case)), case
+    return next(r for r in RULES if r.serves(problem) and r.when(case)), case
 
 
 def test_every_rule_has_a_case():
-    for rule, (of, *_) in zip(RULES, CASES, strict=True):
+    wanted = [rule for rule in RULES for _ in range(1 + (rule.many is None))]
+    for rule, (of, problem, *_) in zip(wanted, CASES, strict=True):
         assert rule.of.startswith(of)
+        assert rule.serves(problem)
 
 
 @pytest.mark.parametrize(("of", "problem", "at", "other"), CASES, ids=[c[0] for c in CASES])

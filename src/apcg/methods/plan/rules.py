@@ -47,7 +47,7 @@ class Rule:
     first   the method
     why     what a run says of it
     then    what else the table says: what may follow
-    many    whether it is one for problems with K > 1 outputs
+    many    whether it is one for problems with K > 1 outputs; None: for all
     """
 
     method: str
@@ -56,7 +56,11 @@ class Rule:
     first: Callable[[Case], Method]
     why: str | Callable[[Case], str]
     then: str = ""
-    many: bool = False
+    many: bool | None = False
+
+    def serves(self, problem: ERM) -> bool:
+        """Whether it is one for so many outputs."""
+        return self.many is None or self.many == (problem.K > 1)
 
     def reason(self, case: Case) -> str:
         """Why the method is taken."""
@@ -124,6 +128,7 @@ RULES = (
     ),
     Rule(
         "least_squares",
+        many=None,
         of="no penalty, squared loss",
         when=lambda c: c.fits(LeastSquaresMethod),
         first=lambda c: LeastSquaresMethod(),
@@ -232,6 +237,7 @@ RULES = (
     ),
     Rule(
         "scaled",
+        many=None,
         of="an L2 weight for each feature, all positive",
         when=lambda c: c.problem.g.b.size > 1 and c.fits(Scaled),
         first=lambda c: Scaled(c.plan),
@@ -270,15 +276,6 @@ RULES = (
     ),
     # ---- K outputs ------------------------------------------------------------------------------
     Rule(
-        "least_squares",
-        many=True,
-        of="no penalty, squared loss",
-        when=lambda c: c.fits(LeastSquaresMethod),
-        first=lambda c: LeastSquaresMethod(),
-        why="there is no penalty, and the loss is squared",
-        then="the minimiser of least norm, by a singular value decomposition or LSMR",
-    ),
-    Rule(
         "newton",
         many=True,
         of="no penalty on some features, L2 or none on the others, smooth loss",
@@ -294,15 +291,6 @@ RULES = (
         first=lambda c: OutputsGroupSet(),
         why="the penalty chooses rows of W",
         then='of a softmax "interior" where that is slow',
-    ),
-    Rule(
-        "scaled",
-        many=True,
-        of="an L2 weight for each feature, all positive",
-        when=lambda c: c.problem.g.b.size > 1 and c.fits(Scaled),
-        first=lambda c: Scaled(c.plan),
-        why="with its columns over the roots of the weights it has one weight",
-        then="one of the rows for L2, on a copy of X",
     ),
     Rule(
         "working_set",
@@ -373,6 +361,6 @@ RULES = (
 def choose(problem: ERM, at: Start, tol: float, plan: Any) -> tuple[Method, str]:
     """The method of the first rule that holds, and why; `plan` says what is left out."""
     parts = plan.without, plan.tuning, plan.adaptive, plan.outputs
-    case, many = Case(problem, at, tol, *parts, plan=plan), problem.K > 1
-    rule = next(rule for rule in RULES if rule.many == many and rule.when(case))
+    case = Case(problem, at, tol, *parts, plan=plan)
+    rule = next(rule for rule in RULES if rule.serves(problem) and rule.when(case))
     return rule.first(case), rule.reason(case)
