@@ -70,7 +70,7 @@ class Compact:
 
 
 def compact(X: Stored, alone: bool) -> Compact:
-    """Sparse X with its features in that order: a layout for `X.view`."""
-    if not X.sparse or X.constant:
-        raise TypeError("features are put in order of sparse data without a border.")
-    return Compact.of(X._arrays, X.shape[1], alone=alone)
+    """Sparse X, without its border, with its features in that order: a layout for `X.view`."""
+    if not X.sparse:
+        raise TypeError("features are put in order of sparse data.")
+    return Compact.of(X._arrays, X.shape[1] - (X.constant != 0), alone=alone)

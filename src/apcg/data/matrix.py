@@ -216,11 +216,12 @@ class Stored(ABC):
         return out
 
     def row_gram(self, weights: Vector | None = None) -> Table:
-        if self.constant:
-            raise ValueError("row_gram is for a matrix without a border.")
         if weights is not None:
             check_length(weights, self.shape[1], "weights")
-        return self._row_gram(None if weights is None else np.sqrt(weights))
+        out = self._row_gram(None if weights is None else np.sqrt(weights[: self._d]))
+        if self.constant:
+            out += self.constant**2 * (1.0 if weights is None else float(weights[-1]))
+        return out
 
     @abstractmethod
     def _row_gram(self, root: Vector | None) -> Table:

@@ -55,7 +55,7 @@ FACTORED, ITERATIONS, PART = 2000, 300, 1e-3
 LOWER, NEAR = 0.1, 0.01
 #: A step that promises less than this part of F is rounding. Armijo's constant; the part of the
 #: first slope along a step that counts as flat; trials at most.
-ROUNDING, ARMIJO, FLAT, TRIALS = 1e-16, 1e-4, 0.2, 40
+ROUNDING, ARMIJO, FLAT, TRIALS = 1e-16, 1e-4, 0.2, 60
 #: Below SMALL times the largest |y| a scale of zero is tried, once. It is the answer if its gap is
 #: at most ALMOST, relative. Below EXACT times the largest |y| the scale is taken for zero.
 SMALL, ALMOST, EXACT = 1e-6, 1e-6, 1e-12
@@ -116,8 +116,10 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
             seconds = time.perf_counter() - begun
             made = answer(point, status, said, "newton", found.steps, seconds)
             answers.take([found.problem], [made], tol)
-            self.coef_, self.intercept_ = point.w, point.b + offset
-            self.scale_, self.n_iter_ = found.sigma, found.steps
+            self.coef_, self.intercept_ = point.w, 0.0
+            if self.fit_intercept:
+                self.intercept_ = np.float64(point.b + offset)
+            self.scale_, self.n_iter_ = np.float64(found.sigma), found.steps
             self.outliers_ = np.abs(point.z - problem.y) > found.sigma * self.epsilon
         answers.keep(self)
         return self
@@ -190,6 +192,7 @@ def _without_scale(model: Any, problem: ERM, s: Vector, basis: Basis | None) -> 
     S, epsilon, tol = float(s.sum()), float(model.epsilon), GAP.of(model.tol)
     changes = {"alpha": model.alpha / (epsilon * S)} if model.alpha else {}
     flat = problem.altered(loss=losses.EpsilonInsensitive(0.0), **changes)
+    basis = basis if model.alpha else None  # the box of alpha=0 is one of the features
     small = flat if basis is None else flat.altered(samples=Dense(basis.L), d=basis.L.shape[1])
     r = solve(small, tol=tol, random_state=0)
     w, b = r.w if basis is None else basis.w(r.w), r.intercept

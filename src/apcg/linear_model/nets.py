@@ -181,6 +181,8 @@ def _fit(
     gaps = np.array([max(r.gap, np.spacing(r.primal)) for r in found], dtype=X.dtype)
     one = len(found) == 1
     model.n_iter_, model.dual_gap_ = (passes[0], gaps[0]) if one else (passes, gaps)
+    if isinstance(model, theirs.MultiTaskElasticNet):
+        model.dual_gap_ = float(gaps[0])
 
 
 def _starts(model: Any, problems: Sequence[ERM], offsets: Sequence[Any]) -> list[Start | None]:

@@ -64,7 +64,7 @@ class QuantileRegressor(Certified, theirs.QuantileRegressor):
         plan = Plan([problem], ["regression"], lambda found: {})
         (found,) = answers.solve(plan, 1e-4, PASSES, gap=GAP)
         self.coef_ = found.w
-        self.intercept_ = float(found.intercept) if self.fit_intercept else 0.0
+        self.intercept_ = np.float64(found.intercept) if self.fit_intercept else 0.0
         self.n_iter_ = max(found.epochs, 1)
         answers.keep(self)
         return self

@@ -157,7 +157,8 @@ def ridge_plan(
     problems = [first.with_alpha(float(alphas[0]))]
     for column, alpha in zip(columns[1:], alphas[1:], strict=True):
         problems.append(first.with_labels(column, weights).with_alpha(float(alpha)))
-    describe = partial(_attributes, offset, y.ndim, X.dtype, intercept)
+    dtype = np.result_type(X.dtype, np.float32)  # RidgeClassifier is given integers as they are
+    describe = partial(_attributes, offset, y.ndim, dtype, intercept)
     return Plan(problems, [f"target {k}" for k in range(len(problems))], describe)
 
 

@@ -3,7 +3,8 @@
     minimize  (1/2)|w|^2 + (1/2) v^2 + C sum_i s_i phi(y_i, a_i' w + v intercept_scaling)
 
 which is that of `apcg.ERM` with one more feature, the constant `intercept_scaling`, and
-alpha = 1/(C sum_i s_i); with L1 |w|_1 + |v| takes the place of the squares.
+alpha = 1/(C sum_i s_i); with L1 |w|_1 + |v| takes the place of the squares. That feature is stored
+nowhere, unless X is small or the penalty is L1, whose methods go by stored columns.
 """
 
 from __future__ import annotations
@@ -18,11 +19,18 @@ import scipy.sparse as sp
 
 from .. import losses
 from .._base.validation import Index, Vector, is_sparse
+from ..data.check import by_row
 from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
 from .answers import Answers, Certified, gap_for, iterations
+
+#: An X of so many numbers, 1 MB, is copied to have one more column: what is made for small problems
+#: reads one array.
+COPIED = 2**17
+#: A sparse X with at most so many numbers and zeros is made dense: the last digits cost less there.
+TINY = 2**13
 
 #: Names of losses: scikit-learn's, ours
 LOSSES = {"logistic_regression": "logistic", "hinge": "hinge", "squared_hinge": "squared_hinge"}
@@ -118,9 +126,11 @@ def fit_liblinear(
     sample_weight: Any = None,
 ) -> tuple[Any, Any, Any]:
     """scikit-learn's `_fit_liblinear`: coefficients, intercepts, and passes of each problem."""
-    private.liblinear_solver(multi_class, penalty, loss, dual)
     regression = loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
     squared = loss == "squared_epsilon_insensitive"
+    weights, total = private.sample_weights(sample_weight, X)
+    target = None if regression else ClassTarget.of(y, class_weight, weights)
+    private.liblinear_solver(multi_class, penalty, loss, dual)
     if regression and epsilon < 0:
         answers.not_ours("a loss with epsilon < 0")
         return tuple(
@@ -129,16 +139,14 @@ def fit_liblinear(
                 max_iter, tol, random_state, multi_class, loss, epsilon, sample_weight,
             )
         )  # fmt: skip
-    weights, total = private.sample_weights(sample_weight, X)
-    samples = _with_constant(X, intercept_scaling) if fit_intercept else X
-    if regression:
+    samples = _with_constant(X, intercept_scaling, penalty) if fit_intercept else X
+    if target is None:
         made = losses.SquaredEpsilonInsensitive if squared else losses.EpsilonInsensitive
         kind = made(epsilon)
         y = np.asarray(y, dtype=np.float64)
         problem = ERM(samples, y, kind, "l2", 1 / (C * total), sample_weight=weights)
         plan = Plan([problem], ["regression"], _attributes)
     else:
-        target = ClassTarget.of(y, class_weight, weights)
         joint = multi_class == "crammer_singer"
         plan = _joint(samples, target, C) if joint else _apart(samples, target, loss, penalty, C)
     found = answers.solve(plan, tol, max_iter, random_state, gap=gap_for(plan.problems[0]))
@@ -149,9 +157,14 @@ def fit_liblinear(
     return np.ascontiguousarray(coef[:, :-1]), intercept_scaling * coef[:, -1], passes
 
 
-def _with_constant(X: Any, value: float) -> Any:
+def _with_constant(X: Any, value: float, penalty: str) -> Any:
     """X with one more column that has this value everywhere."""
-    if is_sparse(X):
+    sparse = is_sparse(X)
+    if sparse and X.shape[0] * X.shape[1] <= TINY:
+        X, sparse = X.toarray(), False
+    if penalty != "l1" and (X.nnz if sparse else X.size) > COPIED:
+        return by_row(X, "X").bordered(value)
+    if sparse:
         constant = sp.csr_matrix(np.full((X.shape[0], 1), value, dtype=X.dtype))
         return sp.hstack([X, constant], format="csr")
     return np.column_stack([X, np.full(X.shape[0], value, dtype=X.dtype)])

@@ -296,6 +296,11 @@ SPARSE_IN_MEMORY = Need(
     lambda p: p.samples.sparse and p.samples.in_memory,
     lambda p: "X is dense or read in parts",
 )
+ALL_STORED = Need(
+    "an X whose columns are all stored",
+    lambda p: not p.samples.constant,
+    lambda p: "the last column of this one is a number",
+)
 DENSE_IN_MEMORY = Need(
     "dense X in memory",
     lambda p: not p.samples.sparse and p.samples.in_memory and p.d > 0,

@@ -2,8 +2,8 @@
 
     P(w) = scale sum_i s_i phi_i(A_i'w) + (1/2) sum_j ridge_j w_j^2
 
-An intercept is the last entry of w: X has a border of ones, and there is no ridge. X is multiplied
-with, and never read: it may be in memory or come in parts.
+A free intercept is the last entry of w: X has a border of ones, and there is no ridge. X is
+multiplied with, and never read: it may be in memory or come in parts.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class Objective:
 
     def __init__(
         self, X: Matrix, y: Vector, weights: Vector, scale: float, loss: Loss, ridge: Vector,
-        box: Vector | None = None,
+        box: Vector | None = None, free: bool = False,
     ) -> None:  # fmt: skip
         self.X, self.n, self.size = X, *X.shape
-        self.d = self.size - (X.constant != 0)
+        #: whether the last entry of w is a free intercept, and how many are not
+        self.free, self.d = free, self.size - free
         self.y, self.weights, self.scale, self.loss, self.ridge = y, weights, scale, loss, ridge
         #: how far features without a ridge may go, for the gap; None if all have one
         self.box = box
@@ -66,13 +67,13 @@ class Objective:
         if problem.intercept:
             X, ridge = X.with_ones, np.append(ridge, 0.0)
         parts = problem.y, problem.weights, 1 / problem.n, problem.loss, ridge
-        return cls(X, *parts, problem.box)
+        return cls(X, *parts, problem.box, problem.intercept)
 
     def sample(self, rows: Index, chance: Vector) -> Objective:
         """P on rows that were drawn with these chances: its expectation is P on all rows."""
         weights = (self.weights[rows] if self.weights.size > 1 else self.weights) / chance
         X, y = self.X.rows(rows), self.y[rows]
-        return Objective(X, y, weights, self.scale, self.loss, self.ridge, self.box)
+        return Objective(X, y, weights, self.scale, self.loss, self.ridge, self.box, self.free)
 
     @property
     def least_ridge(self) -> float:

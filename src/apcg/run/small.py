@@ -73,6 +73,8 @@ def is_small(problem: ERM) -> bool:
     """Whether the problem is of a size and kind that is solved here."""
     p, loss = problem, problem.loss
     n, d = p.samples.shape
+    if p.samples.constant:  # the last column is stored nowhere
+        return False
     if n < d:
         return _is_wide(p)
     most = OF_COLUMNS if p.K > 1 and loss.name == "squared" else FEATURES

@@ -43,12 +43,14 @@ class SetupK:
         self.K, self.size = p.K, padded(p.K)
         assert p.soft is not None
         a, b = p.soft
+        #: the constant last feature of X, whose W_d the kernel sees as b = held W_d; 0: none
         #: whether looks take D from the W that plain sweeps keep (`sweeps_k.LookK`)
-        self.quick_looks = a == 0 and not p.intercept and self.kind != COLUMNS
+        self.held = p.samples.constant
+        self.quick_looks = a == 0 and not (p.intercept or self.held) and self.kind != COLUMNS
         #: the weight of each row
         self.s = np.broadcast_to(p.weights, p.n_samples)
         #: the data as the sweeps read it, and how many rows W has there
-        self.arrays, self.features = p.samples.view(views.arrays), p.d
+        self.arrays, self.features = p.samples.view(views.arrays), p.d - (self.held != 0)
         self.compact: Compact | None = None
         if p.samples.sparse and 8 * p.d * self.size > t.large:
             self.compact = p.samples.view(views.compact, a == 0)
@@ -61,7 +63,7 @@ class SetupK:
         self.scale = 1 / (p.alpha * p.n * (1.0 if a > 0 else b))
         self.factor = 1 / b if a > 0 else 1.0
         norms = np.broadcast_to(p.weights * p.squared_norms, p.n_samples)
-        #: c^2 of the intercepts' feature
+        #: c^2 of the feature of free intercepts
         self.constant = 0.0
         if p.intercept:
             own = p.strong_convexity * p.loss.gamma * p.n
@@ -75,7 +77,7 @@ class SetupK:
         self.alone = np.empty(0)
         if self.compact is not None and a == 0:
             self.alone = self.scale * p.weights * self.compact.squares
-        self.border = self.constant * step
+        self.border = (self.constant or self.held**2) * step
         self.blocks = self._blocks()
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
         #: what a sweep goes by and what it finds
@@ -164,6 +166,10 @@ class SetupK:
         """By how much x pulls b from its proximal centre: (c^2/(sigma n)) sum_i x_i."""
         return np.asarray(share * self.border * self.imbalance(blocks))
 
+    def pull_of(self, x: Matrix) -> Vector:
+        """The same, for the dual point x of the paper."""
+        return np.asarray(self.border * self.problem.signed(x).sum(axis=0))
+
     @cached_property
     def mass(self) -> Vector:
         """The sum of the weights of each class."""
@@ -181,9 +187,10 @@ class SetupK:
     def expand(self, rows: Matrix, x: Matrix) -> Matrix:
         """A x times `scale` with all features, given x and the rows that are kept; a copy."""
         p = self.problem
+        W = np.array(rows[:, : p.K], order="C")
         if self.compact is not None:
-            return self.compact.expand(rows, self.scale * p.signed(x))
-        return np.array(rows[:, : p.K], order="C")
+            W = self.compact.expand(rows, self.scale * p.signed(x))
+        return np.vstack([W, self.pull_of(x) / self.held]) if self.held else W
 
     def primal(self, rows: Matrix, x: Matrix) -> Matrix:
         """W of the problem, given x and the rows that are kept; a copy."""
@@ -198,7 +205,7 @@ class SetupK:
         z = np.ascontiguousarray(z[:, : p.K])
         if self.alone.size:
             z += self._alone_each[:, None] * p.signed(x)
-        return z
+        return z + self.pull_of(x) if self.held else z
 
     @cached_property
     def _alone_each(self) -> Vector:
@@ -288,6 +295,8 @@ class SetupK:
     def square_of(self, rows: Matrix, x: Matrix | None = None) -> float:
         """The same, for L2, of any x and its rows, in the place of blocks; or of the rows alone."""
         total = float(outputs.square(rows, False, 0.0, -1.0))
+        if self.held and x is not None:
+            total += float(np.sum(self.pull_of(x) ** 2)) / self.held**2
         if self.alone.size and x is not None:
             total += self.scale * float(self._alone_each @ np.einsum("ik,ik->i", x, x))
         return total
@@ -295,13 +304,14 @@ class SetupK:
     def squares_alone(self, blocks: Matrix) -> Vector:
         """The sums of squares, by columns, of rows that W lacks."""
         p = self.problem
+        own = self.pull(blocks) ** 2 / self.held**2 if self.held else np.zeros(p.K)
         if not self.alone.size:
-            return np.zeros(p.K)
+            return own
         x = blocks[:, : p.K] ** 2
         if self.simplex:
             at = np.arange(p.n_samples), p.y
             x[at] = (1 - blocks[at]) ** 2
-        return np.asarray((self.scale * p.weights * self.alone) @ x)
+        return np.asarray(own + (self.scale * p.weights * self.alone) @ x)
 
     def square_cost(self, square: float) -> float:
         """lambda g*(V), from the sum of squares of what is kept, after the threshold."""

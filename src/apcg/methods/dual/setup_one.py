@@ -41,24 +41,28 @@ class SetupOne:
         self.scale = 1 / (p.strong_convexity * p.n)
         self.sign = p.y if p.loss.margin else np.ones(p.n_samples)
         norms = p.weights * p.squared_norms
-        #: c^2 of the intercept's feature
+        #: the constant last feature of X, whose w_d the kernel sees as b = held w_d; 0: none
+        self.held = p.samples.constant
+        #: c^2 of a free intercept's feature
         self.constant = 0.0
         if p.intercept:
             floor = t.constant_floor * p.loss.gamma * p.strong_convexity
             self.constant = max(t.constant * float(np.mean(norms)), floor) or 1.0
-        self.border = self.constant * self.scale
+        self.border = (self.constant or self.held**2) * self.scale
         with np.errstate(over="ignore"):
             self.q = self.scale * (norms + self.constant * p.weights)
         p.check_constants(self.q)
         # a row without numbers, of a loss that is not smooth: one step takes it to its bound
         self.L = np.maximum(self.q + p.loss.gamma, 1e-100)
         theta = (0.0, 0.0, p.loss.gamma, *p.loss.domain) if self.logistic else p.loss.theta
+        #: features that are stored
+        self.features = p.d - (self.held != 0)
         self.rows = kernel.Rows(
             np.array(theta),
             p.y,
             p.weights,
             self.L,
-            p.d,
+            self.features,
             logistic=self.logistic,
             margin=p.loss.margin,
             scale=self.scale,
@@ -119,8 +123,20 @@ class SetupOne:
         """A x/(sigma n), by a pass over the data (over the rows that are not zero)."""
         return self.problem.samples.adjoint(self.scale * self.sign * self.x(a))
 
+    def kept(self, a: Vector, free: float = 0.0) -> tuple[Vector, float]:
+        """What the kernel keeps: w of the features that are stored, and its b."""
+        return self.parts(self.w(a) if a.any() else np.zeros(self.problem.d), free)
+
+    def parts(self, w: Vector, free: float) -> tuple[Vector, float]:
+        """The same, of this w of all features."""
+        return w[: self.features], self.held * float(w[-1]) if self.held else free
+
+    def whole(self, w: Vector, b: float) -> Vector:
+        """w of all features, from what the kernel keeps."""
+        return np.append(w, b / self.held) if self.held else w
+
     def primal(self, w: Vector, x: Vector) -> Vector:
-        """w of the problem, given what is kept; a copy."""
+        """w of the problem, given that of all features; a copy."""
         return w.copy()
 
     def imbalance(self, a: Vector) -> float:
@@ -184,8 +200,13 @@ class SetupOne:
         t, p = self.tuning, self.problem
         rows = np.linspace(0, p.n_samples - 2, t.pairs).astype(np.intp)
         products = np.empty(t.pairs)
-        if not matrix.neighbours(*self.arrays, p.d, rows, products):  # columns are out of order
+        if not matrix.neighbours(*self.arrays, self.features, rows, products):
+            if self.held:  # columns are out of order
+                return t.block
             X = p.samples.view(views.whole)
             products = X[rows].multiply(X[rows + 1]).sum(axis=1)
-        common, square = float(np.mean(np.abs(products))), float(np.mean(p.squared_norms[rows]))
+        common, square = (
+            float(np.mean(np.abs(products + self.held**2))),
+            float(np.mean(p.squared_norms[rows])),
+        )
         return max(1, round(min(t.block, t.fresh * square / common))) if common > 0 else t.block

@@ -116,7 +116,7 @@ class PlainK:
         elif setup.kind == LOGISTIC:
             theta = np.log(np.maximum(x, 1e-150)) - np.log(np.maximum(1 - x, 1e-150))
         intercepts = np.zeros(setup.size)
-        intercepts[: setup.K] = b
+        intercepts[: setup.K] = setup.pull(x) if setup.held else b
         moved, part, room = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.zeros((4, setup.size))
         self.state = plain.PlainState(x, theta, W, intercepts, moved, part, room)
         #: steps since W was computed, and its sum of squares then
@@ -134,8 +134,8 @@ class PlainK:
 
     @property
     def b(self) -> Vector:
-        """The intercepts."""
-        return np.array(self.state.b)[: self.setup.K]
+        """The free intercepts."""
+        return np.array(self.state.b)[: self.setup.K] * (not self.setup.held)
 
     def accelerated(self, without: tuple[str, ...]) -> MomentumK:
         """The state with momentum that goes on from here."""
@@ -173,6 +173,8 @@ class PlainK:
     def refresh(self) -> None:
         """Compute W anew from the blocks."""
         np.asarray(self.state.W)[:] = self.setup.rows(self.setup.x(self.a))
+        if self.setup.held:
+            np.asarray(self.state.b)[: self.setup.K] = self.setup.pull(self.a)
         self.steps = 0
 
     def look(self) -> LookK:
@@ -233,7 +235,11 @@ class MomentumK:
 
     @property
     def b(self) -> Vector:
-        """The intercepts."""
+        """The free intercepts."""
+        return self._b * (not self.setup.held)
+
+    @property
+    def _b(self) -> Vector:
         b = np.asarray(self.state.qb) + 0.5 * self.state.s * np.asarray(self.state.pb)
         return np.asarray(b[: self.setup.K])
 
@@ -293,7 +299,7 @@ class MomentumK:
 
     def restart(self) -> None:
         """Forget the momentum: v = x, u = 0."""
-        W, b, size = self.w, self.b, self.setup.size
+        W, b, size = self.w, self._b, self.setup.size
         u, v, pq = (np.asarray(a) for a in (self.state.u, self.state.v, self.state.pq))
         u[:] = 0.0
         v[:] = self._now
@@ -313,3 +319,5 @@ class MomentumK:
             if k == 1 and setup.simplex:  # x = s (e - v)
                 x[np.arange(p.n_samples), p.y] += p.weights
             pq[:, k * size : (k + 1) * size] = with_pads(setup.rows(x), size)
+            if setup.held:
+                np.asarray((self.state.pb, self.state.qb)[k])[: p.K] = setup.pull_of(x)

@@ -29,10 +29,9 @@ class PlainOne:
     def __init__(self, setup: SetupOne, without: tuple[str, ...], at: Start) -> None:
         a, b = setup.start(at)
         eta = np.log(a) - np.log1p(-a) if setup.logistic else np.empty(0)
-        w = setup.w(a) if a.any() else np.zeros(setup.problem.d)
         self.setup, self.split = setup, "blocks" not in without
         self.factor = setup.tuning.calm
-        self.state = plain.Plain(a, eta, w, b)
+        self.state = plain.Plain(a, eta, *setup.kept(a, b))
 
     @property
     def a(self) -> Vector:
@@ -42,12 +41,12 @@ class PlainOne:
     @property
     def w(self) -> Vector:
         """A x/(sigma n), as kept."""
-        return np.asarray(self.state.w)
+        return self.setup.whole(np.asarray(self.state.w), self.state.b)
 
     @property
     def b(self) -> float:
-        """The intercept."""
-        return float(self.state.b)
+        """The free intercept."""
+        return 0.0 if self.setup.held else float(self.state.b)
 
     def accelerated(self, without: tuple[str, ...]) -> MomentumOne:
         """The state with momentum that goes on from here."""
@@ -90,7 +89,7 @@ class PlainOne:
 
     def refresh(self) -> None:
         """Compute w anew from a."""
-        np.asarray(self.state.w)[:] = self.setup.w(self.a)
+        np.asarray(self.state.w)[:], self.state.b = self.setup.kept(self.a, self.state.b)
 
     def point(self, first: bool) -> Point:
         """x and what goes with it; without v where the `first` look is likely to end the run.
@@ -106,8 +105,8 @@ class MomentumOne:
     def __init__(self, plain: PlainOne, without: tuple[str, ...]) -> None:
         self.setup, self._split = plain.setup, plain.split
         setup, a = plain.setup, plain.a
-        pq = _aligned_zeros(setup.problem.d)
-        pq[:, 1] = plain.w
+        pq = _aligned_zeros(setup.features)
+        pq[:, 1] = plain.state.w
         guess = np.column_stack([plain.state.eta, a]) if setup.logistic else np.empty((0, 2))
         width = setup.high - setup.low
         near = setup.tuning.settle * (width if math.isfinite(width) else 1.0)
@@ -115,7 +114,7 @@ class MomentumOne:
             np.column_stack([np.zeros(a.size), a]),
             pq,
             guess,
-            qb=plain.b,
+            qb=plain.state.b,
             settle=-1.0 if "settling" in without else near,
         )
         self._lengths = setup.problem.samples.lengths
@@ -141,15 +140,19 @@ class MomentumOne:
     def w(self) -> Vector:
         """A a/(sigma n), as kept; rows that were outside the domain are carried over."""
         pq = np.asarray(self.state.pq)
-        w = pq[:, 1] + (0.5 * self.state.s) * pq[:, 0]
+        w = self.setup.whole(pq[:, 1] + (0.5 * self.state.s) * pq[:, 0], self._b)
         x = self._x
         change = self._inside(x) - x
         return w + self.setup.w(change) if change.any() else np.asarray(w)
 
     @property
-    def b(self) -> float:
-        """The intercept."""
+    def _b(self) -> float:
         return float(self.state.qb + 0.5 * self.state.s * self.state.pb)
+
+    @property
+    def b(self) -> float:
+        """The free intercept."""
+        return 0.0 if self.setup.held else self._b
 
     def point(self, first: bool) -> Point:
         """x and what goes with it."""
@@ -212,7 +215,7 @@ class MomentumOne:
         """-D"""
         x = np.empty(self.setup.problem.n_samples)
         square, outside = kernel.dual_parts(self.setup.rows, self.state, x)
-        if outside:
+        if outside or self.setup.held:
             square = float(np.sum(self.w**2))
         return self.setup.cost(x) + 0.5 * self.setup.problem.strong_convexity * square
 
@@ -222,17 +225,17 @@ class MomentumOne:
 
     def restart(self) -> None:
         """Forget the momentum: v = x, u = 0; x comes back into its domain, and w with it."""
-        a, w, b = self.a, self.w, self.b
+        a, kept = self.a, self.setup.parts(self.w, self._b)
         uv, pq = np.asarray(self.state.uv), np.asarray(self.state.pq)
         uv[:, 0], uv[:, 1] = 0.0, a
-        pq[:, 0], pq[:, 1] = 0.0, w
-        self.state.s, self.state.qb, self.state.pb = 1.0, b, 0.0
+        pq[:, 0], self.state.pb, self.state.s = 0.0, 0.0, 1.0
+        pq[:, 1], self.state.qb = kept
 
     def refresh(self) -> None:
         """Compute p and q anew from u and v."""
         uv, pq = np.asarray(self.state.uv), np.asarray(self.state.pq)
-        for k in range(2):
-            pq[:, k] = self.setup.w(uv[:, k])
+        pq[:, 0], self.state.pb = self.setup.kept(uv[:, 0], self.state.pb)
+        pq[:, 1], self.state.qb = self.setup.kept(uv[:, 1], self.state.qb)
 
 
 def _aligned_zeros(rows: int) -> np.ndarray:

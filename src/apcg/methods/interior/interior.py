@@ -169,6 +169,7 @@ class InteriorRun(InteriorPoints):
             self._fixed = rows.X.adjoint(signed)
             rows = rows.sample(free, np.ones(free.size))
         self._rows, self._ridge = rows, problem.n * rows.ridge
+        self._stored = rows.size - (rows.X.constant != 0)  # columns that are in arrays
         self._least = problem.n * rows.least_curvature(self._tuning.least_curvature / problem.n)
         self._begin()
 
@@ -286,7 +287,7 @@ class InteriorRun(InteriorPoints):
         """The predictor, part by part of X: how long a step may be, sums, and X' of two vectors."""
         fastest, linear, square, pair = 0.0, 0.0, 0.0, np.zeros((self._rows.size, 2))
         for own, part in self._rows.X.chunks():
-            raw = *part.view(views.arrays), self._rows.d, part.constant
+            raw = *part.view(views.arrays), self._stored, part.constant
             found = kernel.predict(*raw, dw, self._at, own.start, own.stop, pair.reshape(-1))
             fastest = max(fastest, found[0])
             linear, square = linear + found[1], square + found[2]
@@ -296,7 +297,7 @@ class InteriorRun(InteriorPoints):
         """The corrector's step, likewise: how long it may be, and X'g da."""
         fastest, pull = 0.0, np.zeros(self._rows.size)
         for own, part in self._rows.X.chunks():
-            raw = *part.view(views.arrays), self._rows.d, part.constant
+            raw = *part.view(views.arrays), self._stored, part.constant
             found = kernel.correct(*raw, dw, centre, self._at, own.start, own.stop, pull)
             fastest = max(fastest, found)
         return fastest, pull

@@ -34,7 +34,7 @@ from ..._base.validation import Matrix as Table
 from ...certify.points import Certificate, Point, Start
 from ...data import Matrix
 from ...problems.erm import ERM
-from ..base import L1_EVERYWHERE, LOSS_IN_PIECES, ONE_OUTPUT, Needs, Target
+from ..base import ALL_STORED, L1_EVERYWHERE, LOSS_IN_PIECES, ONE_OUTPUT, Needs, Target
 from .general import MADD, pass_cost
 from .kkt import KKTTuning, Saddle, size
 from .pieces import InteriorPoints, Pieces, centred, step_length
@@ -82,7 +82,7 @@ class InteriorL1:
 
     tuning: InteriorL1Tuning = InteriorL1Tuning()
     name: ClassVar[str] = "interior_l1"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, LOSS_IN_PIECES, L1_EVERYWHERE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, LOSS_IN_PIECES, L1_EVERYWHERE, ALL_STORED)
 
     def start(
         self, problem: ERM, at: Start, target: Target, rng: np.random.Generator

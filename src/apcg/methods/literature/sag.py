@@ -43,7 +43,7 @@ import numpy as np
 from ..._base.validation import Vector
 from ...certify.points import Point, Start
 from ...problems.erm import ERM
-from ..base import COMPILED_LOSS, ONE_OUTPUT, SMOOTH_LOSS, Budget, Needs, Target
+from ..base import ALL_STORED, COMPILED_LOSS, ONE_OUTPUT, SMOOTH_LOSS, Budget, Needs, Target
 from .stochastic import ELASTIC_NET, Stochastic, StochasticRun, first_point
 
 #: SAGA's step is 1/(3 L): the value of its authors.
@@ -67,7 +67,7 @@ class StochasticAverageGradient:
 
     search: bool = True
     name: ClassVar[str] = "sag"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, ELASTIC_NET)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, ELASTIC_NET, ALL_STORED)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SAGRun:

@@ -27,7 +27,7 @@ import numpy as np
 from ..._base.validation import Vector
 from ...certify.points import Certificate, Point, Start
 from ...problems.erm import ERM
-from ..base import COMPILED_LOSS, ONE_OUTPUT, SMOOTH_LOSS, Budget, Needs, Target
+from ..base import ALL_STORED, COMPILED_LOSS, ONE_OUTPUT, SMOOTH_LOSS, Budget, Needs, Target
 from .stochastic import ELASTIC_NET, Stochastic, StochasticRun, first_point
 
 
@@ -45,7 +45,7 @@ class ProxSVRG:
     step: float = 0.1
     inner: int = 2
     name: ClassVar[str] = "svrg"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, ELASTIC_NET)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, ELASTIC_NET, ALL_STORED)
     side: ClassVar[str] = "primal"
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> SVRGRun:

@@ -31,6 +31,7 @@ from ...problems import costs
 from ...problems.erm import ERM
 from ...problems.objective import Objective
 from ..base import (
+    ALL_STORED,
     COMPILED_LOSS,
     ONE_OUTPUT,
     QUADRATIC_PENALTY,
@@ -235,6 +236,7 @@ class NewtonIds:
     name: ClassVar[str] = "newton_ids"
     needs: ClassVar[Needs] = (
         ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, QUADRATIC_PENALTY, SPARSE_IN_MEMORY,
+        ALL_STORED,
     )  # fmt: skip
     side: ClassVar[str] = "primal"
 
@@ -282,7 +284,7 @@ def sorted_by_id(problem: ERM) -> tuple[IdRows, Objective]:
     weights = plain.weights[made.order] if plain.weights.size > 1 else plain.weights
     rows = Objective(
         cast(Matrix, made), plain.y[made.order], weights, plain.scale, plain.loss,
-        np.ascontiguousarray(plain.ridge[made.features]),
+        np.ascontiguousarray(plain.ridge[made.features]), free=plain.free,
     )  # fmt: skip
     return made, rows
 

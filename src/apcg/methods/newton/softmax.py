@@ -77,7 +77,8 @@ def applies(problem: ERM) -> bool:
     """Whether it is for this problem: softmax, a ridge on each feature, X dense, in memory."""
     X, unknowns = problem.samples, (problem.d + problem.intercept) * problem.K
     known = problem.loss.kind == SOFTMAX and problem.g.is_quadratic and problem.dual_form
-    return bool(known and X.in_memory and not X.sparse and unknowns <= MOST)
+    stored = X.in_memory and not X.sparse and not X.constant
+    return bool(known and stored and unknowns <= MOST)
 
 
 def at_once(problem: ERM) -> bool:

@@ -19,7 +19,7 @@ from ...data.matrix import Stored
 from ...penalties import L2
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
-from ..base import IN_MEMORY, Inside, Method, Need, Needs, Target
+from ..base import ALL_STORED, IN_MEMORY, Inside, Method, Need, Needs, Target
 
 #: The largest weight is at most so many times the least: a column is scaled by at most its root.
 WIDEST = 1e12
@@ -46,7 +46,7 @@ class Scaled:
 
     inner: Method
     name: ClassVar[str] = "scaled"
-    needs: ClassVar[Needs] = (IN_MEMORY, WEIGHTS)
+    needs: ClassVar[Needs] = (IN_MEMORY, WEIGHTS, ALL_STORED)
 
     def start(self, problem: ERM, at: Start, target: Target, rng: np.random.Generator) -> ScaledRun:
         """Begin with the v of at.w, and at.x and at.b as they are."""

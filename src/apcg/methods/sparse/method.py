@@ -32,6 +32,7 @@ from ...losses.per_output import Columns
 from ...penalties.interval import Interval
 from ...problems.erm import ERM
 from ..base import (
+    ALL_STORED,
     COMPILED_LOSS,
     MANY_OUTPUTS,
     ONE_OUTPUT,
@@ -149,25 +150,25 @@ class WorkingSet(SetMethod):
     """The method "working_set"."""
 
     name: ClassVar[str] = "working_set"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, SEPARABLE)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, SEPARABLE, ALL_STORED)
 
 
 class ClassSet(SetMethod):
     """The method "working_set" for K classes."""
 
     name: ClassVar[str] = "working_set"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, OF_CLASSES, L1_PART)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, OF_CLASSES, L1_PART, ALL_STORED)
 
 
 class GroupSet(SetMethod):
     """The method "group_set": the group lasso."""
 
     name: ClassVar[str] = "group_set"
-    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, OF_GROUPS)
+    needs: ClassVar[Needs] = (ONE_OUTPUT, COMPILED_LOSS, SMOOTH_LOSS, OF_GROUPS, ALL_STORED)
 
 
 class OutputsGroupSet(SetMethod):
     """The method "group_set" for K outputs, whose groups are rows of W: the multi-task lasso."""
 
     name: ClassVar[str] = "group_set"
-    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, OF_ROWS)
+    needs: ClassVar[Needs] = (MANY_OUTPUTS, SMOOTH_LOSS, OF_ROWS, ALL_STORED)
