@@ -83,7 +83,7 @@ MODELS = {
 def test_a_penalised_intercept_takes_no_copy_of_X(name, sparse):
     """The peak is that of no intercept; a copy of X, which is most of the memory, would show."""
     rng = np.random.default_rng(0)
-    n, d = (1500, 2000) if sparse else (4000, 250)
+    n, d = (1500, 2000) if sparse else (4500, 250)
     X = sp.random(n, d, 0.25, "csr", random_state=0) if sparse else rng.standard_normal((n, d))
     size = X.data.nbytes + X.indices.nbytes if sparse else X.nbytes
     z = X @ rng.standard_normal((d, 3))

@@ -26,9 +26,9 @@ from . import _sklearn as private
 from ._sklearn import theirs
 from .answers import Answers, Certified, gap_for, iterations
 
-#: An X of so many numbers, 1 MB, is copied to have one more column: what is made for small problems
-#: reads one array.
-COPIED = 2**17
+#: A dense X of so many numbers, 8 MB, is copied to have one more column: what is made for rows of
+#: few features (`run.small`) reads one array.
+COPIED = 2**20
 #: A sparse X with at most so many numbers and zeros is made dense: the last digits cost less there.
 TINY = 2**13
 
@@ -159,10 +159,10 @@ def fit_liblinear(
 
 def _with_constant(X: Any, value: float, penalty: str) -> Any:
     """X with one more column that has this value everywhere."""
-    sparse = is_sparse(X)
-    if sparse and X.shape[0] * X.shape[1] <= TINY:
+    size, sparse = X.shape[0] * X.shape[1], is_sparse(X)
+    if sparse and size <= TINY:
         X, sparse = X.toarray(), False
-    if penalty != "l1" and (X.nnz if sparse else X.size) > COPIED:
+    if penalty != "l1" and (sparse or size > COPIED):
         return by_row(X, "X").bordered(value)
     if sparse:
         constant = sp.csr_matrix(np.full((X.shape[0], 1), value, dtype=X.dtype))
