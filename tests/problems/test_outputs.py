@@ -20,7 +20,7 @@ def primal(p, X, w, b=0.0):
     """P(W, b), written out."""
     z = X @ w + b
     value = float(np.broadcast_to(p.weights, len(z)) @ p.loss.value(z, p.y)) / p.n
-    a, square = p.soft or (1.0, 0.0)
+    a, square = p.g.soft or (1.0, 0.0)
     return value + p.alpha * (a * np.abs(w).sum() + square / 2 * np.sum(w**2))
 
 
@@ -30,7 +30,7 @@ def dual(p, X, x):
     signed = p.y * x if p.y.ndim == 2 and p.loss.loss.margin else x
     kept = s > 0
     value = s[kept] @ p.loss.conjugate(-signed[kept] / s[kept, None], p.y[kept])
-    a, b = p.soft
+    a, b = p.g.soft
     v = X.T @ signed / (p.alpha * p.n)
     return -value / p.n - p.alpha * np.sum(np.maximum(np.abs(v) - a, 0) ** 2) / (2 * b)
 

@@ -388,7 +388,7 @@ SMOOTH_OR_SEPARABLE = Need(
 )
 DUAL_BLOCKS = Need(
     'penalty "l2" or "elasticnet", the same for all entries of W, and a loss that the sweeps know',
-    lambda p: p.loss.kind is not None and p.soft is not None,
+    lambda p: p.loss.kind is not None and p.g.soft is not None,
     lambda p: f"penalty {p.penalty} or loss {p.loss.name!r} is not of that kind",
 )
 

@@ -131,7 +131,7 @@ class ERM:
     ) -> None:
         if is_own(type(self)):
             refuse_overrides(self, ERM, frozenset(), "Make the problem with ERM(...).")
-        self.alpha = _alpha(alpha)
+        self.alpha = check.number(alpha, "alpha", low=0.0)
         self.samples, y = samples_of(X, y)
         self.n_samples, self.d = self.samples.shape
         self.loss, self.y, self.K = with_labels(losses.by_name(loss), y, self.n_samples)
@@ -157,9 +157,10 @@ class ERM:
 
     def with_alpha(self, alpha: float) -> ERM:
         """The same problem, sharing all data, with another alpha."""
+        alpha = check.number(alpha, "alpha", low=0.0)
         if self.penalty == "none" or alpha == 0:
-            return cast(ERM, no_penalty.with_alpha(self, _alpha(alpha)))
-        return self.altered(alpha=_alpha(alpha))
+            return cast(ERM, no_penalty.with_alpha(self, alpha))
+        return self.altered(alpha=alpha)
 
     def with_labels(self, y: Any, sample_weight: Any = None) -> ERM:
         """The same problem, sharing X, with other labels and weights, and as many outputs."""
@@ -217,11 +218,6 @@ class ERM:
         if isinstance(self.g, Interval):
             return self.g
         raise ValueError(f"penalty {self.penalty}: {NOT_SEPARABLE}")
-
-    @property
-    def soft(self) -> tuple[float, float] | None:
-        """(a, b) if g is the same a|w| + (b/2)w^2 for all entries of w, b > 0; else None."""
-        return self.g.soft
 
     @property
     def strong_convexity(self) -> float:
@@ -398,7 +394,17 @@ class ERM:
 
     def dual_pair(self, z: Vector, exact: bool) -> tuple[Vector, Vector]:
         """(x, v) of `dual_point`, for loops."""
-        return recovery.dual_pair(self, z, exact)
+        x = self.loss.duals(z, self.y, self.weights)
+        x = self.balanced(x, z) if self.intercept else x
+        v, slack = self.v_of(x), 1e-15 if exact else 1e-12  # for what rounding may add to v
+        while (excess := self.g.excess(v)) > 1:
+            if slack > 1:  # a g of the user's may never be content; 0 is feasible
+                return np.zeros_like(x), np.zeros_like(v)
+            x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
+            if not exact:
+                break
+            v, slack = self.v_of(x), 100 * slack
+        return x, v
 
     def into_domain(self, x: Any) -> Vector:
         """The dual feasible point nearest to x, as far as the loss knows."""
@@ -428,12 +434,8 @@ class ERM:
         if self.intercept and self.separable:
             return (self.bordered() if self.dual_form else self.unpenalised()).form
         form = forms.of(self)
-        self.check_constants(form.L)
+        forms.check_constants(form.L, self.alpha)
         return form
-
-    def check_constants(self, L: Vector) -> None:
-        """Refuse constants L_i that are not finite, in words of X and alpha."""
-        forms.check_constants(L, self.alpha)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "form"}  # made again when needed
@@ -444,7 +446,3 @@ class ERM:
             f"ERM({outputs}{self.n} samples, {self.d} features, {self.samples.nnz} stored, loss="
             f"{self.loss!r}, penalty={self.penalty}, alpha={self.alpha:g})"
         )
-
-
-def _alpha(alpha: Any) -> float:
-    return check.number(alpha, "alpha", low=0.0)

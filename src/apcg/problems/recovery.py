@@ -1,7 +1,4 @@
-"""Primal recovery, section 5.1 of the paper: the step T(x) of Theorem 4, the bound of Lemma 4.
-
-And the way back: a dual point from predictions.
-"""
+"""Primal recovery, section 5.1 of the paper: the step T(x) of Theorem 4, the bound of Lemma 4."""
 
 from __future__ import annotations
 
@@ -54,19 +51,3 @@ def _check_plain(problem: Any, name: str) -> None:
         raise ValueError(f"{name} is for problems with one output and a loss of apcg's.")
     if problem.intercept:
         raise ValueError(f"{name} is for problems without an intercept (Theorem 4, Lemma 4).")
-
-
-def dual_pair(problem: Any, z: Vector, exact: bool) -> tuple[Vector, Vector]:
-    """(x, v) of `ERM.dual_point`."""
-    x = problem.loss.duals(z, problem.y, problem.weights)
-    x = problem.balanced(x, z) if problem.intercept else x
-    v = problem.v_of(x)
-    slack = 1e-15 if exact else 1e-12  # for what rounding may add to v
-    while (excess := problem.g.excess(v)) > 1:
-        if slack > 1:  # a g of the user's may never be content; 0 is feasible
-            return np.zeros_like(x), np.zeros_like(v)
-        x, v = x / (excess * (1 + slack)), v / (excess * (1 + slack))
-        if not exact:
-            break
-        v, slack = problem.v_of(x), 100 * slack
-    return x, v

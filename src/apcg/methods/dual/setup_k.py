@@ -23,6 +23,7 @@ from ...data.compact import Compact
 from ...data.products_k import padded, with_pads, zeros
 from ...losses.base import COLUMNS, SIMPLEX, SOFTMAX
 from ...problems.erm import ERM
+from ...problems.forms import check_constants
 from .tuning import TuningK
 from .visits import CLASSES, arranged
 
@@ -41,8 +42,8 @@ class SetupK:
         self.kind: int = p.loss.kind
         self.simplex = self.kind in (SOFTMAX, SIMPLEX)
         self.K, self.size = p.K, padded(p.K)
-        assert p.soft is not None
-        a, b = p.soft
+        assert p.g.soft is not None
+        a, b = p.g.soft
         #: the constant last feature of X, whose W_d the kernel sees as b = held W_d; 0: none
         #: whether looks take D from the W that plain sweeps keep (`sweeps_k.LookK`)
         self.held = p.samples.constant
@@ -71,7 +72,7 @@ class SetupK:
         step = 1 / (p.strong_convexity * p.n)
         with np.errstate(over="ignore"):
             self.q = step * (norms + self.constant * p.weights)
-        p.check_constants(self.q)
+        check_constants(self.q, p.alpha)
         #: how far rows move is measured in these units
         self.lengths = np.sqrt(p.weights * (self.q + p.loss.gamma))
         self.alone = np.empty(0)

@@ -17,6 +17,7 @@ from ..._kernels.dual import one_output as kernel
 from ...certify.points import Point, Start
 from ...data import views
 from ...problems.erm import ERM
+from ...problems.forms import check_constants
 from .tuning import TuningOne
 
 
@@ -51,7 +52,7 @@ class SetupOne:
         self.border = (self.constant or self.held**2) * self.scale
         with np.errstate(over="ignore"):
             self.q = self.scale * (norms + self.constant * p.weights)
-        p.check_constants(self.q)
+        check_constants(self.q, p.alpha)
         # a row without numbers, of a loss that is not smooth: one step takes it to its bound
         self.L = np.maximum(self.q + p.loss.gamma, 1e-100)
         theta = (0.0, 0.0, p.loss.gamma, *p.loss.domain) if self.logistic else p.loss.theta

@@ -79,7 +79,7 @@ class Case:
     @property
     def unpenalised(self) -> bool:
         """Whether features have no penalty and no bounds but the box of the certificate."""
-        return self.problem.box is not None
+        return self.problem.reach > 0
 
     @property
     def affords_factors(self) -> bool:
@@ -223,7 +223,7 @@ class Case:
         Squared loss, 200 x 1,000 with 20 outputs: 0.08 of the time of the sweeps with l1_ratio =
         0.9, 0.5 with 0.5; 2,000 x 100 with 0.1: 1.4 times.
         """
-        soft = self.problem.soft
+        soft = self.problem.g.soft
         return soft is not None and self.problem.loss.gamma > 0 and bool(soft[0] >= soft[1])
 
     @property

@@ -114,7 +114,7 @@ class Auto:
         return None if final else Watch(problem, target, self.tuning)
 
     def _unwatched(self, problem: ERM) -> bool:
-        return problem.box is not None or "newton" in self.without
+        return problem.reach > 0 or "newton" in self.without
 
 
 class PlanRun(Run):
