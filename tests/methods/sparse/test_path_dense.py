@@ -343,3 +343,18 @@ def test_certificates_are_made_in_parts(calls, monkeypatch):
     tuned(monkeypatch, stretch_room=5 * 40_000)
     assert all(together(path(p, alphas, tol=1e-6)))
     assert [part.size for _, part in calls] == [5, 5]
+
+
+def test_what_is_known_of_a_gram_matrix_is_kept():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 100))
+    p = ERM(X, X[:, 0] + rng.standard_normal(60), "squared", "l1", 0.1, intercept=True)
+    own, fresh = path_dense.GrowingSet(p), path_dense.GrowingSet(p)
+    own.extend(np.arange(20))
+    assert own.G.shape == (20, 20)
+    own.extend(np.array([50, 40, 60]))  # not asked for between
+    own.keep(np.array([2, 7, 20, 22]))
+    own.extend(np.array([90]))
+    fresh.extend(np.array([2, 7, 50, 60, 90]))
+    np.testing.assert_array_equal(own.ids, fresh.ids)
+    np.testing.assert_allclose(own.G, fresh.G, atol=1e-13)

@@ -160,6 +160,29 @@ def test_a_path_ends_where_an_alpha_does_not_come_to_an_end():
     assert gram_path(G, q, 1e12, alphas, p, fine=100.0, share=1e-12, turns=(3, 0, 1))[0] == 3
 
 
+def test_a_path_goes_on_where_the_last_two_answers_point():
+    """With a share of 1 an alpha gets one sweep: that leaves less than one from the answer before."""
+    p, alphas = penalty(1.0, 1.0), [1.0, 0.9, 0.81]
+    at = penalty(0.81, 0.81)
+    for seed in range(5):
+        A, t = least_squares(seed, 30, 40)
+        G, q = A.T @ A / 30, A.T @ t / 30
+        given = {"p": p, "share": 1.0, "fine": INF, "turns": (100, 0, 1)}
+        W = gram_path(G, q, t @ t / 30, alphas, **given)[1]
+        alone, g = W[1].copy(), q - G @ W[1]
+        lasso.gram_sweeps(G, g, alone, *at.parts, 1, 0.0, 0.0, 0.0, 0.0)
+        best = gram_path(G, q, t @ t / 30, [0.81], p, turns=(10**4, 0, 1))[1][0]
+        left = [0.5 * w @ G @ w - q @ w + at.value(w) for w in (W[2], alone, best)]
+        assert left[0] - left[2] < 0.8 * (left[1] - left[2])
+
+
+def test_but_not_far_beyond_them():
+    """Two alphas that differ by a rounding point anywhere."""
+    A, t = least_squares(0, 30, 40)
+    _, W, g = gram_path(A.T @ A, A.T @ t, t @ t, [1.0, 1.0 - 1e-12, 0.1], penalty(1.0, 1.0))
+    np.testing.assert_allclose(g, A.T @ (t - A @ W[2]), atol=1e-11)
+
+
 def test_a_large_support_gets_as_many_sweeps_as_cost_a_factor():
     """60 of 60 columns: while ten are predicted to do. With 10 of 10 it is one, and not enough."""
     for size, ends in ((60, 1), (10, 0)):

@@ -32,32 +32,21 @@ static inline double apcg_best(double w, double slope, double h, ptrdiff_t j,
     return best < lower ? lower : (best > upper ? upper : best);
 }
 
-/* w_j becomes the best there is when all others stay; gives its move. `worst` becomes the greatest
- * move times the curvature, if it is greater, size1 takes |w_j|, and `squares` that product squared,
- * over b_j: half of that sum is the gap that a sweep met, if all b_j > 0. */
-static inline double apcg_coordinate(double *w, double slope, double h, ptrdiff_t j,
-                                     const apcg_penalty *p, double *worst, double *size1,
-                                     double *squares) {
-    const double new = apcg_best(w[j], slope, h, j, p), move = new - w[j];
-    *size1 += fabs(new);
-    if (move == 0.0) return 0.0;
-    const double b = p->b[j & p->mask[1]], far = fabs(move) * (h + b);
-    w[j] = new;
-    *worst = far > *worst ? far : *worst;
-    *squares += far * far / b;
-    return move;
-}
-
-/* One sweep: gives `worst` of it. */
+/* One sweep: each w_j becomes the best there is when all others stay. Gives the greatest move, times
+ * the curvature; size1 becomes |w|_1. */
 APCG_CLONES static double apcg_gram_sweep(const double *G, ptrdiff_t size, double *restrict g,
-                                          double *restrict w, const apcg_penalty *p, double *size1,
-                                          double *squares) {
+                                          double *restrict w, const apcg_penalty *p,
+                                          double *size1) {
     double worst = 0.0;
-    *size1 = *squares = 0.0;
+    *size1 = 0.0;
     for (ptrdiff_t j = 0; j < size; j++) {
         const double *restrict row = G + j * size;
-        const double move = apcg_coordinate(w, g[j], row[j], j, p, &worst, size1, squares);
+        const double new = apcg_best(w[j], g[j], row[j], j, p), move = new - w[j];
+        *size1 += fabs(new);
         if (move == 0.0) continue;
+        const double far = fabs(move) * (row[j] + p->b[j & p->mask[1]]);
+        worst = far > worst ? far : worst;
+        w[j] = new;
         for (ptrdiff_t i = 0; i < size; i++) g[i] -= move * row[i];
     }
     return worst;
@@ -71,8 +60,8 @@ static ptrdiff_t apcg_gram_sweeps(const double *G, ptrdiff_t size, double *g, do
                                   double enough, double fine, double least, double *worst) {
     ptrdiff_t sweep = 0;
     while (sweep < most) {
-        double size1, squares;
-        *worst = apcg_gram_sweep(G, size, g, w, p, &size1, &squares);
+        double size1;
+        *worst = apcg_gram_sweep(G, size, g, w, p, &size1);
         sweep++;
         const double left = *worst * size1;
         if ((*worst <= target && left <= enough) || (*worst <= fine && left <= least)) break;

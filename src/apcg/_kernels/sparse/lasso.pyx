@@ -23,15 +23,12 @@ cdef extern from "lasso.h" nogil:
 
 cdef extern from "lasso_path.h" nogil:
     ctypedef struct apcg_fit:
-        const double *M
-        Py_ssize_t length
-        double *kept
+        const double *G
         const double *q
-        double *panels
+        double *g
         double *w
         Py_ssize_t size
         double total
-        double scale
     Py_ssize_t apcg_path(const apcg_fit *f, const apcg_penalty *unit, const double *alphas,
                          Py_ssize_t count, double fine, double share, Py_ssize_t most, int newtons,
                          int turns, double *a, double *b, double *points, double *U, Py_ssize_t *S,
@@ -97,34 +94,11 @@ def gram_path(const double[:, ::1] G, const double[::1] q, double total, double[
     cdef Py_ssize_t done, size = w.shape[0]
     if size == 0 or alphas.shape[0] == 0:
         return alphas.shape[0]
-    f.M, f.length, f.kept, f.q, f.panels = &G[0, 0], size, &g[0], &q[0], NULL
-    f.w, f.size, f.total, f.scale = &w[0], size, total, 1.0
+    f = apcg_fit(&G[0, 0], &q[0], &g[0], &w[0], size, total)
     with nogil:
         done = apcg_path(&f, &unit, &alphas[0], alphas.shape[0], fine, share, most, newtons, turns,
                          &vectors[4, 0], &vectors[5, 0], &vectors[6, 0], &matrix[0, 0],
                          &support[0], &vectors[0, 0], &out[0, 0])
-    return done
-
-
-def row_path(const double[:, ::1] A, double scale, double[::1] r, double[::1] w,
-             const double[::1] a, const double[::1] b, const double[::1] lower,
-             const double[::1] upper, const double[::1] alphas, double fine, double share,
-             Py_ssize_t most, double[::1] room, double[:, ::1] out) -> int:
-    """The same by sweeps alone, with G = scale A A' and r = t - A'w, which goes along.
-
-    An answer does not end if that is predicted to take more than `most` sweeps. `room` has 10
-    numbers for each row, 2 for each column, and 56 more.
-    """
-    cdef apcg_penalty unit = penalty(a, b, lower, upper)
-    cdef apcg_fit f
-    cdef Py_ssize_t done, size = w.shape[0], n = r.shape[0]
-    if size == 0 or n == 0 or alphas.shape[0] == 0:
-        return alphas.shape[0]
-    f.M, f.length, f.kept, f.q, f.panels = &A[0, 0], n, &r[0], NULL, &room[2 * (size + n)]
-    f.w, f.size, f.total, f.scale = &w[0], size, 0.0, scale
-    with nogil:
-        done = apcg_path(&f, &unit, &alphas[0], alphas.shape[0], fine, share, most, 0, 1, &room[0],
-                         &room[size], &room[2 * size], NULL, NULL, NULL, &out[0, 0])
     return done
 
 

@@ -151,20 +151,6 @@ class DenseColumns(ColumnBlock):
         A = np.sqrt(bend)[:, None] * X
         return A.T @ A, mean
 
-    def centred(self, bend: Vector, centred: bool) -> tuple[Matrix, Vector, Vector | None]:
-        """The columns as rows, less their means if `centred`, and a bend: A diag(bend) A' is G.
-
-        All entries of that bend are the same. The last of the three are the means.
-        """
-        A, mean, scale = self.X.T, None, bend
-        if centred:
-            mean = bend @ self.X / float(bend.sum())
-            A = A - mean[:, None]
-        if bend.min() < bend.max():
-            scale = np.full(bend.size, bend.mean())
-            A = A * np.sqrt(bend / scale)
-        return np.ascontiguousarray(A), scale, mean
-
     def rows(self, first: int, bend: Vector) -> Matrix:
         return np.asarray((bend[:, None] * self.X[:, first:]).T @ self.X)
 

@@ -86,14 +86,6 @@ class SetTuning:
     #: sets of more columns are left to runs, for the memory; with 1,000 here, 300 x 2,000 at
     #: l1_ratio 0.5 took 2.2 to 3.3 times as long
     widest_stretch: int = 2000
-    #: with an L2 part, a set of more columns than this part of the samples is swept by rows. Random
-    #: 300 x 2,000, l1_ratio 0.5 and 0.9, took 1.0 of the time with 0.7, 1.1 with 1.4, 1.1 to 1.2
-    #: with 2, and 1.5 to 4 times as long with Gram matrices alone; columns alike 0.6 to 1.0 there
-    wide: float = 1.0
-    #: nanoseconds of a number in such a sweep (1,500 x 300: 62 us); what it is compared with is in
-    #: `costs`. With 0.05 and 0.45 paths on columns alike took 1.0 to 1.4 and 0.6 to 1.0 of that;
-    #: with 0.45 sweeps were given up on 200 x 5,000 at lambda_max/1000: 1.5 s, and 0.05 with 0.15
-    row_number: float = 0.15
     #: a point that was not good enough so often in a row is left out
     tries: int = 3
     #: with so few columns, no more than samples, the set has all from the start: one-hot rows

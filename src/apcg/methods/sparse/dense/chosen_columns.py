@@ -18,7 +18,6 @@ from ..penalty import ScaledPenalty
 from ..run import NEAR, SparseRun
 from ..state import placed
 from ..tuning import SetTuning
-from .rows_sweep import RowsModel, swept
 from .run import ACTIVE, DenseRun
 
 #: other losses with an L2 part: a step that takes longer than so many passes of the dual is left to
@@ -40,8 +39,6 @@ class ChosenColumnsRun(DenseRun):
         super().__init__(problem, at, target, tuning)
         self.block: Any = None
         self._size = 0
-        #: whether sweeps alone were enough so far, if there is an L2 part; None: not tried
-        self._sweeps: bool | None = None
         #: alpha and w of the last two answers of a path, for a look ahead
         self._known: list[tuple[float, Vector]] = []
 
@@ -180,8 +177,6 @@ class ChosenColumnsRun(DenseRun):
         outside = int(np.count_nonzero(score > 1)) - support
         size = min(max(2 * support, support + min(outside, max(self._size, least)), least), d)
         self._size = size
-        if self._sweeps and self._is_swept:  # they cost little there
-            size = min(max(size, support + outside), d)
         self.block = self.columns.make(np.arange(d) if size == d else _largest(score, size))
         self.cost += 0.5 * size / d
 
@@ -201,14 +196,6 @@ class ChosenColumnsRun(DenseRun):
             if self._dual_is_faster(block.W.size):
                 self.why = f"a model of {block.W.size:,} columns takes longer than dual sweeps"
                 return False
-        elif self._is_swept:
-            moved = self._step_by_rows(block, gap, value)
-            if moved is not None:
-                return moved
-            if block.W.size > self._size:  # than a set for a Gram matrix
-                self.block = None
-                self._choose()
-                block, descent = self.block, self.descent[self.block.W]
         W = block.W
         if self.columns.count(self.theta == 1):
             self.begin_again()
@@ -229,33 +216,6 @@ class ChosenColumnsRun(DenseRun):
             return self.arrive_at(W, model, mean, value)
         way_b: Any = 0.0 if mean is None else -np.dot(mean, step)
         return self.move(W, model.v, self.losses.shifted(block.times(step), way_b), way_b) > 0
-
-    @property
-    def _is_swept(self) -> bool:
-        """Whether models have no Gram matrix: with an L2 part, while sweeps are enough."""
-        p = self.penalty
-        dense = self.losses.constant and not self.columns.dear
-        return dense and self._sweeps is not False and p.ridged and not p.bounded
-
-    def _step_by_rows(self, block: DenseColumns, gap: float, value: float) -> bool | None:
-        """`step` without a Gram matrix; None if sweeps are too slow for that."""
-        W, seen, tuning = block.W, self.at, self.tuning
-        penalty, w = self.penalty.times(self.theta).on(W), self.w[W]
-        bend = np.broadcast_to(seen.bend, seen.z.shape)
-        if not bend.min() > 0:
-            self._sweeps = False
-            return None
-        A, even, mean = block.centred(bend, self.problem.intercept)
-        share = tuning.enough * self._tol
-        if gap < math.inf:
-            share = max(share, tuning.inner * gap / abs(value))
-        r = -seen.slope / np.sqrt(bend * even)
-        found = swept(A, float(even[0]), r, w, penalty, np.ones(1), share, tuning, self._size)
-        self.cost += 0.5 * W.size / self.w.size
-        self._sweeps = len(found) == 1
-        if not self._sweeps:
-            return None
-        return bool((found[0] != w).any()) and self.arrive_at(W, RowsModel(found[0]), mean, value)
 
     def _few(self, block: DenseColumns, descent: Vector) -> tuple[DenseColumns, Vector]:
         """The columns of the set that are near to moving: a Gram matrix is made for each step."""

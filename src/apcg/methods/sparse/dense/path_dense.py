@@ -34,12 +34,13 @@ from ..penalty import ScaledPenalty
 from ..run import STALL
 from ..tuning import SetTuning
 from .certify_many import Looks, look
-from .rows_sweep import ROOMY, swept
 
 #: sweeps go on between Newton's steps while they are predicted to end within so many, or within
 #: what a factor costs; 2, 10 and 20 took 1.0 to 1.1, 0.95 to 1.05 and 0.95 to 1.05 of the time on
 #: one-hot rows and regressions
 SWEEPS = 5
+#: a set has up to so many times the support; 3 took 1.0 to 1.1 of the time
+ROOMY = 2
 
 
 class GrowingSet:
@@ -106,13 +107,6 @@ class GrowingSet:
             self._G = G
         return self._G
 
-    def swept(
-        self, w: Vector, unit: ScaledPenalty, alphas: Vector, tol: float, tuning: SetTuning
-    ) -> Matrix:
-        """`solved` without G, as far as sweeps are fast enough."""
-        r = self._t - w @ self._A
-        return swept(self._A, 1 / self._n, r, w, unit, alphas, tuning.enough * tol, tuning)
-
     def _taken(self, some: Index) -> Matrix:
         return np.ascontiguousarray(self._X[:, some].T)
 
@@ -138,22 +132,15 @@ class Walk:
         first, more = tuning.columns_for
         few = tuning.few_columns if self.coarse else tuning.at_once
         self.whole = d <= min(few, problem.n, first + more * alphas.size)
-        self._sweeps = True  # whether sweeps alone were enough so far
 
     def _scored(self, size: Vector) -> Vector:
         a = self._unit.a
         return size if a.size == 1 and a[0] == 1 else size / a
 
     @property
-    def by_rows(self) -> bool:
-        """Whether the set is for sweeps over its rows: it is wide, and they were enough so far."""
-        wide = self._set.ids.size > self._tuning.wide * self._problem.n_samples
-        return wide and self._sweeps and self._unit.ridged
-
-    @property
     def fits(self) -> bool:
-        """Whether the set is not too large for Newton steps on it, or needs none."""
-        return self.by_rows or self._set.ids.size <= self._tuning.widest_stretch
+        """Whether the set is not too large for Newton steps on it."""
+        return self._set.ids.size <= self._tuning.widest_stretch
 
     def stretch(self, alphas: Vector) -> tuple[Matrix, Looks]:
         """The next of the alphas, as many as a set is good for, as far as they come to an end."""
@@ -235,11 +222,6 @@ class Walk:
     def _solved(self, alphas: Vector) -> Matrix:
         """The answers on the set, a row each, as far as they came to an end."""
         t, own, on = self._tuning, self._set, self._unit.on(self._set.ids)
-        if self.by_rows:
-            W = own.swept(self._w, on, alphas, self._tol, t)
-            self._sweeps = len(W) == alphas.size
-            if len(W) or not self.fits:
-                return W
         return solved(
             own.G, own.q, own.total, self._slope[own.ids], self._w, on, alphas, self._tol, t
         )
