@@ -161,7 +161,7 @@ def test_a_path_ends_where_an_alpha_does_not_come_to_an_end():
 
 
 def test_a_path_goes_on_where_the_last_two_answers_point():
-    """With a share of 1 an alpha gets one sweep: that leaves less than one from the answer before."""
+    """With a share of 1 an alpha gets one sweep: that leaves less than from the last answer."""
     p, alphas = penalty(1.0, 1.0), [1.0, 0.9, 0.81]
     at = penalty(0.81, 0.81)
     for seed in range(5):
