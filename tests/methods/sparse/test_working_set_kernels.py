@@ -301,6 +301,20 @@ def test_a_face_never_raises_the_objective():
         assert model.u == pytest.approx(A @ (model.v - v), abs=1e-5)
 
 
+def test_a_step_of_which_no_share_is_good_ends_where_the_first_column_is_cut():
+    """One of two columns that are nearly alike would go far beyond zero, the other as far up."""
+    for seed in range(40):
+        A, t = least_squares(seed)
+        A[:, 1] = A[:, 0] + 1e-5 * A[:, 2]
+        A = exact(A)
+        p, v = penalty(1e-6), np.full(8, 0.01)
+        model = column_model(A, t, p, v)
+        size, cut = model.face(30, 1e-12)
+        fallen = value(A, t, v, p) - value(A, t, model.v, p)
+        assert cut < size == 8
+        assert fallen > 0
+
+
 def test_a_sweep_keeps_what_is_not_zero_or_moved():
     A, t = least_squares()
     p = penalty(float(np.sort(np.abs(A.T @ t))[-3]))  # two move at most, at first

@@ -60,6 +60,13 @@ def solve(
     return step, done, math.sqrt(max(size, 0.0) / first) if first > 0 else 0.0
 
 
+def _first_edge(step: Vector, least: Vector, most: Vector) -> float:
+    """The share of a step at which the first one comes to the end of its room."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(step < 0, least, most) / step
+    return float(np.min(share, where=step != 0, initial=1.0))
+
+
 class SupportModel:
     """What models on sparse columns share: a model M at v, with the sums that its slopes need.
 
@@ -124,7 +131,8 @@ class SupportModel:
     ) -> tuple[int, int]:
         """Conjugate gradients on the support: how many it has, and how many of it were cut.
 
-        They end as in `solve`.
+        They end as in `solve`. Of columns that are nearly alike one may go far and be cut, and M is
+        then higher: a step that is no good by any share ends where the first one is cut.
         """
         S = self.support
         size = S.size
@@ -147,7 +155,8 @@ class SupportModel:
             times, diagonal, left, (low - v, high - v), most, share, least, every
         )
         self.spent += 2 * (self.done + 1) * float(self.cost[S].sum())
-        for t in SHARES:
+        for t in (*SHARES, None):
+            t = _first_edge(step[:size], low - v, high - v) if t is None else t
             far, new = t * step, np.clip(v + t * step[:size], low, high)
             far[:size] = new - v
             self.go(S, far)
