@@ -16,9 +16,10 @@ from apcg.certify.points import Point, Start
 from apcg.data import by_row, views
 from apcg.losses import Multinomial
 from apcg.methods.base import Budget, Target
-from apcg.methods.sparse import ClassSet, OutputsGroupSet
+from apcg.methods.sparse import ClassSet
 from apcg.methods.sparse.dense.chosen_columns import ChosenColumnsRun
 from apcg.methods.sparse.groups.run import GroupRun
+from apcg.methods.sparse.method import OF_ROWS
 from apcg.methods.sparse.penalty import ScaledPenalty
 from apcg.methods.sparse.softmax.columns import ClassColumnsRun
 from apcg.methods.sparse.softmax.entries import Entries
@@ -435,10 +436,10 @@ def test_sparse_data_with_too_many_numbers_has_no_sets_of_rows(monkeypatch):
     X, y = data(sparse=True)
     p = ERM(X, y, "multinomial", "group", 0.05)
     dense = ERM(X.toarray(), y, "multinomial", "group", 0.05)
-    assert OutputsGroupSet.needs[-1].holds(p)
+    assert OF_ROWS.holds(p)
     monkeypatch.setattr(SetTuning, "dense_room", X.shape[0] * X.shape[1] - 1)
-    assert not OutputsGroupSet.needs[-1].holds(p)
-    assert OutputsGroupSet.needs[-1].holds(dense)
+    assert not OF_ROWS.holds(p)
+    assert OF_ROWS.holds(dense)
 
 
 def test_rows_run_is_the_one_for_groups():

@@ -114,6 +114,10 @@ class SparseRun(Run):
         same = all(getattr(mine, name) is getattr(problem, name) for name in names)
         return ready and same and self.theta == 1 and (w is None or self.is_at(w))
 
+    def value(self) -> float:
+        """P at theta."""
+        return float(self.at.value + self.penalty.times(self.theta).value(self.w))
+
     def is_at(self, w: Vector) -> bool:
         """Whether w is where it is."""
         return np.array_equal(w, self.losses.own(self.w))
@@ -142,7 +146,7 @@ class SparseRun(Run):
             self.begin(budget)
         elif self.turned and self.blind and budget.passes > 0:
             # hardly any point is good enough for another alpha, so it is not looked at first
-            self.round(math.inf, self.at.value + self.penalty.value(self.w))
+            self.round(math.inf, self.value())
         while True:
             gap, value = self.gap()
             self.relative = gap / abs(value) if self.theta == 1 and value else math.inf
@@ -276,8 +280,7 @@ class SparseRun(Run):
         self.now(w=placed(self.w, W, model.v), b=self.b - way_b)
         self.arrive(self.predict(), model.g)
         self.now(fresh=True)
-        penalty = self.penalty.times(self.theta)
-        if self.at.value + penalty.value(self.w) <= value + 1e-14 * abs(value):
+        if self.value() <= value + 1e-14 * abs(value):
             return True
         self.state = before
         return False
@@ -319,7 +322,7 @@ class SparseRun(Run):
     def gap(self) -> tuple[float, float]:
         """P - D and P at theta; theta falls where that is rough enough, or after some rounds."""
         while True:
-            gap, value = self._gap_at(self.theta)
+            gap, value = self._gap_here()
             self._progress = self._progress.in_stage()
             patient = self._progress.rounds <= self.tuning.rounds
             if self.theta == 1 or (patient and gap > self.tuning.rough * abs(value)):
@@ -327,18 +330,17 @@ class SparseRun(Run):
             self.theta = self.fallen(self.theta)
             self._progress = replace(self._progress, rounds=0)
 
-    def _gap_at(self, theta: float) -> tuple[float, float]:
+    def _gap_here(self) -> tuple[float, float]:
         """With the better of two dual points: scaled to be feasible, or as it is if all b_j > 0."""
-        penalty, losses, alpha = self.penalty.times(theta), self.losses, self.problem.alpha
-        if self._is_paired(theta):
+        penalty, losses = self.penalty.times(self.theta), self.losses
+        alpha, value = self.problem.alpha, self.value()
+        if self._is_paired():
             if self._exact:  # all that a certificate is made of
                 found = self._certify()
                 self._look = GapLook(paired=True, certificate=found)
                 return found.gap, found.primal
-            value = self.at.value + penalty.value(self.w)
             over = penalty.conjugate(self.descent) if penalty.ridged else 0.0
             return value - losses.dual_value(self._paired_x) + over, value
-        value = self.at.value + penalty.value(self.w)
         x = losses.dual_of(self.at.slope)
         if penalty.bounded or penalty.a.min() == 0:  # theta is 1
             g, v = self.problem.g, self.descent / alpha
@@ -349,10 +351,10 @@ class SparseRun(Run):
         over = penalty.conjugate(self.descent) if penalty.ridged else math.inf
         return value - self._best_dual(x, s, over), value
 
-    def _is_paired(self, theta: float) -> bool:
+    def _is_paired(self) -> bool:
         """Whether x of the state has its v, and is feasible; the look says so."""
         pair = self.state.pair
-        paired = pair is not None and theta == 1 and self.problem.g.excess(pair[1]) <= 1
+        paired = pair is not None and self.theta == 1 and self.problem.g.excess(pair[1]) <= 1
         self._look = GapLook(paired=paired)
         return paired
 

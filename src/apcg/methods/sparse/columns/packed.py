@@ -9,6 +9,7 @@ Most columns are far from moving, and their slopes are not taken until the last 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,13 +98,15 @@ class PackedRun(SparseRun):
     # ---- the gap --------------------------------------------------------------------------------
 
     def gap(self) -> tuple[float, float]:
-        gap, value = self._gap_at(self.theta)
-        if self.theta == 1 and self.state.pair is None and gap <= self._tol * abs(value):
+        if self.theta > 1:  # a stage is one round, whatever its gap
+            return math.inf, self.value()
+        gap, value = self._gap_here()
+        if self.state.pair is None and gap <= self._tol * abs(value):
             self._descend_exactly()
-            gap, value = self._gap_at(self.theta)
+            gap, value = self._gap_here()
             if self._look.paired and gap > self._tol * abs(value):  # float32 said that it would do
                 self._fails()
-                gap, value = self._gap_at(self.theta)
+                gap, value = self._gap_here()
         return gap, value
 
     def descend(self, near: Vector | None = None) -> None:

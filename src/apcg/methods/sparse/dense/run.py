@@ -120,7 +120,7 @@ class DenseRun(SparseRun):
         self.released()
         self.arrive(self.predict())
         self.now(fresh=True)
-        if self.at.value + penalty.value(w) < value:
+        if self.value() < value:
             return True
         self.state = before
         return False

@@ -195,8 +195,8 @@ class SquaresRun(GroupRun):
         unit = 2 * (p.n_samples + 8) * _EPS * self._targets.length / least
         return unit * math.sqrt(max(self._sums.xx, 1e-280))
 
-    def _gap_at(self, theta: float) -> tuple[float, float]:
-        n, room, sums = self.problem.n, self._rounding, self._sums
+    def _gap_here(self) -> tuple[float, float]:
+        n, room, sums, theta = self.problem.n, self._rounding, self._sums, self.theta
         value = self.at.value + theta * float(self.penalty.a @ sums.norms)
         most = sums.most / theta + (room if room <= 0.1 * self._tol else self.slack * sums.most)
         share = sums.yr / sums.rr if sums.rr > 0 else 1.0

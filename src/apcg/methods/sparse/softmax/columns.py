@@ -76,10 +76,13 @@ class ClassColumnsRun(PackedRun):
 
     # ---- the gap --------------------------------------------------------------------------------
 
-    def _gap_at(self, theta: float) -> tuple[float, float]:
-        penalty, losses, S = self.by_column.times(theta), self.losses, self.support
-        value = self.at.value + self.penalty.times(theta).on(S).value(self.w[S])
-        if self._is_paired(theta):
+    def value(self) -> float:
+        S = self.support
+        return float(self.at.value + self.penalty.times(self.theta).on(S).value(self.w[S]))
+
+    def _gap_here(self) -> tuple[float, float]:
+        penalty, losses, value = self.by_column.times(self.theta), self.losses, self.value()
+        if self._is_paired():
             over = self._over(penalty) if penalty.ridged else 0.0
             return value - losses.dual_value(self._paired_x) + over, value
         x = losses.dual_of(self.at.slope)
