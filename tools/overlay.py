@@ -101,6 +101,8 @@ def forked(folder: Path, *words: str, seconds: float) -> tuple[int, str]:
     """
     for name in _HEAVY:
         import_module(name)
+    # a property that fails need not be shown by a small example, which may take minutes to find
+    import_module("hypothesis.internal.conjecture.engine").MAX_SHRINKING_SECONDS = 1
     gc.freeze()  # the child collects what is new only
     log = folder / "log"
     child = os.fork()

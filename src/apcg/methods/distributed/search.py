@@ -99,7 +99,7 @@ class LineSearch:
         return total
 
     def _along(self, flat: float) -> float:
-        """How far along one direction, between what is too near and what is too far.
+        """The step along one direction: a bracket, then secants in it.
 
         By Newton's steps where they stay between, else by secants. An end that stays where it is
         counts half (Illinois): a secant alone may creep towards it.

@@ -151,7 +151,7 @@ class PlanRun(Run):
         self._step = 0  # passes of the last stretch of a method that is not told when to end
 
     def _last_pass(self) -> float:
-        """Passes after which the general interior points take over: theirs are kept for them."""
+        """Passes after which general interior points take over: enough are left for them."""
         if self._alone or self._rescued:
             return math.inf
         kept = general.kept(self.problem, self.target)
@@ -248,12 +248,12 @@ class PlanRun(Run):
             self._replace(certificate)
 
     def _rescue(self, why: str) -> None:
-        """The general interior points, which nearly always arrive, go on to the end."""
+        """General interior points take over to the end: they nearly always arrive."""
         self._rescued, self._watch, self._on_kept_rows = True, None, False
         self._change("interior", general.InteriorKRun(self.problem, self.target), why)
 
     def _fallback(self, stuck: bool) -> Method | None:
-        """What goes on after the method at work: one that asks for less, and always gets on."""
+        """The method for when the one at work gets no further: it needs less of a problem."""
         if stuck and self._last is not None and (self.at_work != "interior" or self._doubtful):
             return None if self.at_work == "orthogonal" else self._last
         if stuck and self.at_work == "least_squares":  # rounding is all that is left
@@ -270,7 +270,7 @@ class PlanRun(Run):
 
     @cached_property
     def _last(self) -> Method | None:
-        """For what has too few digits for all others; None if it does not apply."""
+        """The method for problems on which others lack digits; None if it does not apply."""
         fits = not self._left_out and unmet(Orthogonal, self.problem) is None
         return Orthogonal() if fits else None
 

@@ -221,7 +221,7 @@ class Watch:
         return min(rest, most) > margin * cost
 
     def _falls(self, spent: float, cost: float) -> bool:
-        """Whether the last sweeps made the interior point method so much cheaper that more pay.
+        """Whether more sweeps would make interior points cheaper by more than they cost.
 
         They do that by rows that they put to rest.
         """

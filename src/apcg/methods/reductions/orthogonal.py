@@ -342,7 +342,7 @@ class OrthogonalRun(Stepping):
         return q, p.loss.duals(ways.z(q), p.y, p.weights)
 
     def _by_interior(self, ways: OrthogonalCoordinates, budget: Budget) -> Answers:
-        """One answer closer than the other."""
+        """Answers by interior points, each closer than the one before."""
         run = Interior().start(ways.small, Start(), self._target, self._rng)
         for _ in range(LOOKS):
             run.advance(budget)
