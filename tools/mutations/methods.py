@@ -50,7 +50,7 @@ MUTANTS = [
            "self._over.max() > 0 and self._anew()", "False", "test_interior_l1.py",
            only="left_out"),
     Mutant("methods/interior/interior_l1.py", "x is not scaled",
-           "x = x / (excess * (1 + spare))", "pass", "test_interior_l1.py", only="linear_program"),
+           "x = x / (excess * (1 + spare))", "pass", "test_interior_l1.py", only="are_feasible"),
     # ---- methods/interior/kkt.py --------------------------------------------------------------
     Mutant("methods/interior/kkt.py", "no refinement",
            "range(self._tuning.refined)", "range(0)", "test_interior_l1.py", only="equations"),
@@ -86,8 +86,7 @@ MUTANTS = [
     # ---- methods/newton/ids.py ----------------------------------------------------------------
     Mutant("methods/newton/ids.py", "predictions in the order of ids",
            "z[self._X.order] = found.z", "z[:] = found.z", "test_newton_ids.py",
-           only="other_losses",
-           why="a look that could end the run is computed anew, without these predictions"),
+           only="order_of_the_rows"),
     Mutant("methods/newton/ids.py", "weights in the order of ids",
            "self._place = self._X.place[:d]", "self._place = np.arange(d)", "test_newton_ids.py",
            only="shuffled or long_double or other_losses"),

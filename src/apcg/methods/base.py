@@ -61,8 +61,8 @@ class Budget:
     fixed     the user chose the distance between looks: a method that does not steer by looks uses
               all of `passes`; otherwise it returns when it wants to be looked at
     deadline  a value of time.perf_counter() after which it returns as soon as it can
-    sweeps    a method that sweeps over few rows at a time returns after so many sweeps, for who
-              wants to see its estimate in between; None is no limit
+    sweeps    a method that sweeps returns after at most so many sweeps, so that the plan can read
+              its estimate; None is no limit
     """
 
     passes: int

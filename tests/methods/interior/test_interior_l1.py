@@ -15,7 +15,7 @@ from apcg.certify.certificate import certify
 from apcg.certify.points import Start
 from apcg.cli.info import auto_takes
 from apcg.data import by_row
-from apcg.methods.base import Target, unmet
+from apcg.methods.base import Budget, Target, unmet
 from apcg.methods.interior.interior_l1 import InteriorL1, InteriorL1Run, InteriorL1Tuning, _moved
 from apcg.methods.interior.kkt import KKTTuning, Saddle
 from apcg.methods.interior.pieces import Pieces
@@ -96,6 +96,18 @@ def test_l1_is_a_linear_program(loss, shape, alpha, intercept):
     assert r.dual <= best * (1 + 1e-9)
     assert best * (1 - 1e-9) <= r.primal <= best * (1 + 2e-8)
     assert np.array_equal(r.w != 0, np.abs(w) > 1e-9)  # the zeros are exact
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_its_dual_points_are_feasible(loss):
+    """A certificate could be made from w alone: x must be as good without that."""
+    X, y = data(25, 60, margin=loss.margin)
+    p = ERM(X, y, loss, "l1", 1e-3)
+    run = InteriorL1().start(p, Start(), Target(1e-8, 1000), np.random.default_rng(0))
+    run.advance(Budget(1000))
+    point = run.point()
+    assert p.g.excess(p.v_of(point.x)) <= 1
+    assert p.primal(point.w) - p.dual(point.x) <= 1e-6 * p.primal(point.w)
 
 
 def test_weights_and_rows_without_weight():

@@ -7,6 +7,8 @@ from scipy.optimize import lsq_linear, minimize, nnls
 
 from apcg import ERM, losses, penalties, solve
 from apcg import linear_model as L
+from apcg.methods.base import Target
+from apcg.methods.interior import general
 
 
 def data(n=80, d=12, seed=0):
@@ -94,3 +96,5 @@ def test_steps_that_arrive_late_leave_room_for_interior_points():
     r = solve(p, random_state=0)
     assert r.converged
     assert any("newton_bounds -> interior" in note for note in r.trace.notes)
+    spent = r.trace["epoch"][r.trace["method"] == "newton_bounds"]
+    assert spent[-1] <= 1000 - general.kept(p, Target(1e-6, 1000))

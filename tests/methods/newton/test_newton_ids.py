@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from apcg import ERM, solve
 from apcg.certify.points import Start
-from apcg.methods.base import Target
+from apcg.methods.base import Budget, Target
 from apcg.methods.newton.id_rows import IdRows, split
 from apcg.methods.newton.ids import (
     Eliminated,
@@ -70,6 +70,15 @@ def gap_in_long_double(p: ERM, X: Any, w: np.ndarray, x: np.ndarray, b: float) -
     if p.intercept:
         assert abs(signed.sum()) <= 1e-12 * np.abs(signed).sum() + 1e-300
     return P, D
+
+
+def test_its_predictions_are_in_the_order_of_the_rows():
+    X = table(3)
+    p = ERM(X, labels(X, "logistic", 3), "logistic", alpha=1e-3, intercept=True)
+    run = NewtonIds().start(p, Start(), Target(1e-6, 100), np.random.default_rng(0))
+    run.advance(Budget(1))
+    point = run.point()
+    np.testing.assert_allclose(point.z, X @ point.w + point.b, atol=1e-10)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

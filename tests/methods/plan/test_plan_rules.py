@@ -11,9 +11,10 @@ from apcg.certify.certificate import certify
 from apcg.datasets import text_like
 from apcg.methods.base import Budget, Start, Target
 from apcg.methods.interior.interior import InteriorRun, InteriorTuning
+from apcg.methods.newton import many_outputs as newton_k
 from apcg.methods.plan.case import Case
 from apcg.methods.plan.plan import Auto
-from apcg.methods.plan.watch import PlanTuning, Watch
+from apcg.methods.plan.watch import BlockWatch, PlanTuning, Watch
 from apcg.problems import costs
 
 RNG = np.random.default_rng(0)
@@ -266,3 +267,39 @@ def test_a_dual_that_would_not_arrive_is_left_where_newtons_steps_fit():
     y = np.where(z / z.std() + 5 * rng.standard_normal(421) > 0, 1.0, -1.0)
     r = solve(ERM(X, y, "logistic", alpha=3e-4), random_state=0)
     assert r.converged, r.status
+
+
+def classes():
+    """A softmax, and the cost of Newton's method on it, in passes."""
+    rng = np.random.default_rng(0)
+    p = ERM(rng.standard_normal((400, 60)), rng.integers(4, size=400), "multinomial", alpha=1e-6)
+    return p, newton_k.cost(p) / newton_k.sweep_cost(p)
+
+
+def left(rate, passes, most=10**6):
+    """Whether sweeps of K outputs are left, at gaps that fall by the factor exp(-rate) a pass."""
+    watch = BlockWatch(classes()[0], Target(1e-6, most))
+    return [watch.leave(k, 0.1 * math.exp(-rate * k)) for k in passes]
+
+
+def test_slow_sweeps_of_k_outputs_are_left_and_fast_ones_are_not():
+    cost = classes()[1]
+    answers = left(1e-4, range(1, int(cost) + 10))
+    assert answers.index(True) + 1 == pytest.approx(cost, abs=2)  # two gaps are needed
+    assert not any(left(0.5, range(1, int(cost) + 10)))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.9, False), (1.1, True)])
+def test_sweeps_of_k_outputs_that_take_twice_as_long_are_left(share, expected):
+    cost, passes = classes()[1], 1000
+    rate = math.log(1e-3 / 1e-6) / (share * 2 * cost)
+    watch = BlockWatch(classes()[0], Target(1e-6, 10**6))
+    watch.leave(passes // 2, 1e-3 * math.exp(rate * passes / 2))
+    assert watch.leave(passes, 1e-3) is expected
+
+
+def test_sweeps_of_k_outputs_whose_gap_rises_are_left():
+    cost = classes()[1]
+    watch = BlockWatch(classes()[0], Target(1e-6, 10**6))
+    assert not watch.leave(int(cost), 0.1)
+    assert watch.leave(int(2 * cost), 0.2)

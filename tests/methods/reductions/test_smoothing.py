@@ -107,6 +107,8 @@ def test_when_to_smooth():
     assert watch.smooths
     watch.leave(51, 0.9, half, spent=1.1e9)
     assert not watch.smooths
+    assert watch.leave(52, 0.9, np.arange(17_000), spent=1.2e9)  # fewer than 0.9 of them
+    assert not watch.smooths
     few = ERM(*noisy(60, 10), "hinge", alpha=1e-7)
     assert not Watch(few, Target(1e-6, 10**6), PlanTuning(crowded=0.0)).smooths
 
