@@ -10,7 +10,7 @@ from apcg.certify import scales
 from apcg.certify.certificate import certify
 from apcg.certify.points import Point, Start
 from apcg.methods.base import Budget, Target
-from apcg.methods.newton.stacked import StackedFactor
+from apcg.methods.newton.hessian import StackedFactor
 from apcg.methods.plan.plan import Auto
 from apcg.methods.plan.watch import PlanTuning
 from apcg.methods.reductions import orthogonal

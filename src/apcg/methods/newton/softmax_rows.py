@@ -45,14 +45,8 @@ class SoftmaxRows:
         n: float,
         ridge: Matrix,
     ) -> None:
-        self.X, self.y, self.index, self.weights, self.n, self.ridge = (
-            X,
-            y,
-            index,
-            weights,
-            n,
-            ridge,
-        )
+        self.X, self.y, self.index, self.weights = X, y, index, weights
+        self.n, self.ridge = n, ridge
         self.D, self.count = len(ridge), index.size or len(X)
         self.border = bool(X.shape[1] < self.D)
         self._spare: Matrix | None = None

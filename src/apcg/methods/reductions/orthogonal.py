@@ -59,8 +59,8 @@ from ..base import (
     unmet,
 )
 from ..interior.interior import Interior
+from ..newton.hessian import Stacked
 from ..newton.newton import NewtonRun
-from ..newton.stacked import Stacked
 
 _EPS = float(np.finfo(float).eps)
 #: Multiply-adds of the decomposition, and of a step of Newton's method, at most: some seconds, and
