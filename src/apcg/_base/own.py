@@ -13,8 +13,8 @@ import numpy as np
 
 
 def refuse_overrides(thing: object, base: type, allowed: frozenset[str], cure: str) -> None:
-    """Raise if the class of `thing` outside of this package, or `thing` itself, hides what `base`
-    does by a name that is not allowed.
+    """Raise if a user's class of `thing`, or `thing` itself, overrides what compiled code of `base`
+    would not call; names in `allowed` are read.
     """
     cls = type(thing)
     ignored = [name for name in vars(thing) if callable(getattr(cls, name, None))]

@@ -177,7 +177,7 @@ def _gone_on(
 
 @dataclass
 class _Seen:
-    """An answer, with X w, A x and the slopes phi' takes the values -x at, for looking ahead."""
+    """An answer, for looking ahead: with X w, A x, and the inverse of phi' at -x."""
 
     problem: ERM
     answer: Solution
@@ -199,7 +199,7 @@ class _Seen:
 
     @cached_property
     def slopes(self) -> Vector:
-        """Where phi' takes the values -x."""
+        """The inverse of phi' at -x."""
         x = self.answer.x / divisor(self.problem.weights)
         with np.errstate(all="ignore"):
             return np.asarray(self.problem.loss.nearest_conjugate_slope(x, x))
