@@ -101,10 +101,14 @@ def tried(mutant: Mutant, clean: Path, broken: set[str], seconds: float) -> Resu
     return Result("error", f"exit code {code}: {' '.join(output[-300:].split())}")
 
 
-def table(results: dict[Mutant, Result]) -> str:
-    """The report of one run, as docs/mutants.md has it."""
+def commit() -> str:
+    """The last commit, and its day."""
     git = ["git", "log", "-1", "--format=%h of %cs"]
-    commit = subprocess.run(git, cwd=overlay.ROOT, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(git, cwd=overlay.ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def table(results: dict[Mutant, Result], of: str) -> str:
+    """The report of one run, as docs/mutants.md has it."""
     counts = Counter(results[m].said if m in results else "not run yet" for m in MUTANTS)
     told = ", ".join(f"{count} {said}" for said, count in counts.items())
     lines = [
@@ -115,7 +119,7 @@ def table(results: dict[Mutant, Result]) -> str:
         "that a certificate, a file or a choice of method rests on; tools/mutations/ has them.",
         "The last column has the first test that failed; it passes without the mutation.",
         "",
-        f"One run, of commit {commit}: {len(MUTANTS)} mutations, {told}.",
+        f"One run, of commit {of}: {len(MUTANTS)} mutations, {told}.",
         "",
         "| file | mutation | result | noticed by |",
         "|---|---|---|---|",
@@ -130,6 +134,7 @@ def main() -> int:
     words = sys.argv[1:]
     chosen = [m for m in MUTANTS if not words or any(w in f"{m.file} {m.what}" for w in words)]
     results: dict[Mutant, Result] = {}
+    of = commit()
     with tempfile.TemporaryDirectory() as name:
         clean = Path(name)
         broken, took = unchanged(chosen, clean)
@@ -138,7 +143,7 @@ def main() -> int:
             seconds = max(_LEAST, _TIMES * took[mutant.tests])
             result = results[mutant] = tried(mutant, clean, broken, seconds)
             if not words:
-                REPORT.write_text(table(results), encoding="utf-8")
+                REPORT.write_text(table(results, of), encoding="utf-8")
             line = f"{_used() - before:6.1f} s  {mutant.file}: {mutant.what}: {result.noticed}"
             print(f"{result.said:<10}{line}", flush=True)
     if broken:
