@@ -27,6 +27,14 @@ REPORT = overlay.ROOT / "docs" / "mutants.md"
 #: seconds of CPU for the tests of a file without a mutation; with one they hang if they take
 #: so many times as long, and at least so many seconds
 _WHOLE, _TIMES, _LEAST = 900, 5, 10
+#: Signals that a mutation is the cause of: the limits, and crashes.
+_ENDS = {
+    signal.SIGPROF: "it does not end",
+    signal.SIGALRM: "it does not end",
+    signal.SIGSEGV: "it crashes",
+    signal.SIGABRT: "it crashes",
+    signal.SIGFPE: "it crashes",
+}
 
 
 @dataclass(frozen=True)
@@ -92,9 +100,8 @@ def tried(mutant: Mutant, clean: Path, broken: set[str], seconds: float) -> Resu
         code, output = overlay.forked(folder, "-x", file, *words, seconds=seconds)
     if code == 0:
         return Result("survived", mutant.why)
-    if code < 0 and mutant.tests not in broken:
-        ended = "it does not end" if -code == signal.SIGPROF else f"ended by signal {-code}"
-        return Result("killed", f"{mutant.tests}: {ended}")
+    if -code in _ENDS and mutant.tests not in broken:
+        return Result("killed", f"{mutant.tests}: {_ENDS[-code]}")
     noticed = _failed(output)
     if code == 1 and noticed and not broken & {mutant.tests, *noticed}:
         return Result("killed", noticed[0])
