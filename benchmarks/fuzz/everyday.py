@@ -1,4 +1,4 @@
-"""Problems as people have them: 20 to 1,000 samples, 1 to 800 features, up to 10 outputs.
+"""Problems as people have them: 20 to 600 samples, 1 to 400 features, up to 6 outputs.
 
 Columns are independent, alike, of scales 0.001 to 1,000, ids, mostly zeros, twice there or
 constant, in either width; rows may come twice, and classes be rare. Every loss and penalty, with
@@ -15,8 +15,6 @@ from one_output import Case, Phi
 from apcg import losses, penalties
 
 INF = np.inf
-#: numbers of W and of z at most, so that a problem takes a second and not a minute
-MOST = 6_000
 
 
 def random_columns(rng, n, d):
@@ -115,9 +113,10 @@ def random_labels(rng, z, K):
 
 def random_everyday(rng):
     """One of these problems."""
-    n, d = (int(10 ** rng.uniform(*np.log10(ends))) for ends in ((20, 1000), (1, 800)))
-    K = int(rng.choice([2, 2, 3, 3, 4, 5, 6, 10]))
-    n, d = min(n, max(MOST // K, 20)), min(d, MOST // K)
+    n, d = int(rng.integers(20, 501)), int(rng.integers(2, 301))
+    if rng.random() < 0.5:  # of all sizes alike
+        n, d = (int(10 ** rng.uniform(*np.log10(ends))) for ends in ((20, 600), (1, 400)))
+    K = int(rng.choice([2, 2, 3, 3, 4, 5, 6]))
     X, given = random_columns(rng, n, d)
     W = rng.standard_normal((d, K)) * (rng.random((d, 1)) < rng.choice([0.1, 1.0]))
     z = X @ W

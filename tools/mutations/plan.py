@@ -14,6 +14,9 @@ MUTANTS = [
     Mutant("methods/plan/case.py", "wide problems are tall",
            "return p.d <= t.widest and p.n >=", "return p.n >=", "test_plan_rules.py"),
     # ---- methods/plan/plan.py -----------------------------------------------------------------
+    Mutant("methods/plan/watch.py", "sets are not what is left of a softmax with L1",
+           "self.sets = name != \"newton\" and kept == math.inf and sets_at_last(problem)",
+           "self.sets = False", "test_plan_rules.py", only="left_for_sets"),
     Mutant("methods/plan/plan.py", "a plan inside another one is not looked at",
            "said.estimate if self._passes < self._latest else None", "said.estimate",
            "test_interior_k.py", only="penalty_for_each"),

@@ -10,7 +10,7 @@ from apcg.methods.base import Budget, Target
 from apcg.methods.interior import general
 from apcg.methods.interior.cones import Cones
 from apcg.methods.interior.general import InteriorK, InteriorKRun
-from apcg.methods.interior.systems_k import ByFeatures, ByRows
+from apcg.methods.interior.systems_k import Bend, ByFeatures, ByRows
 
 LOSSES = {
     "hinge of classes": losses.MulticlassHinge(),
@@ -123,6 +123,20 @@ def test_a_gap_that_rises_at_first_is_no_reason_to_leave_rows():
     r = solve(ERM(X, y, "multiclass_hinge", "group", 1e-5), InteriorK())
     assert r.converged
     assert r.epochs < 300
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_steps_by_features_are_refined_until_they_are_exact(seed):
+    """Twelve columns of rank three, and next to no penalty: three rounds leave 1e-8."""
+    rng = np.random.default_rng(seed)
+    X = 1e3 * rng.standard_normal((60, 3)) @ rng.standard_normal((3, 12))
+    run = InteriorKRun(
+        ERM(X, np.arange(60) % 3, "multiclass_hinge", "l1", 1e-6), general.Target(1e-6, 100)
+    )
+    C = Bend(10 ** rng.uniform(-6, -4, (12, 3)))
+    r, pull = rng.standard_normal((12, 3)), rng.standard_normal((60, 3))
+    dW, _, dq = ByFeatures(run._X, False, run._rows, C).solve(r, np.zeros(3), pull)
+    assert np.abs(C.times(dW) + X.T @ dq - r).max() <= 1e-9 * np.abs(r).max()
 
 
 def test_a_linear_program_has_the_value_that_scipy_finds():

@@ -303,3 +303,16 @@ def test_sweeps_of_k_outputs_whose_gap_rises_are_left():
     watch = BlockWatch(classes()[0], Target(1e-6, 10**6))
     assert not watch.leave(int(cost), 0.1)
     assert watch.leave(int(2 * cost), 0.2)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_slow_sweeps_of_a_softmax_are_left_for_sets_where_no_factor_is_affordable(seed):
+    """Interior points would take more than max_epochs; the sweeps, a million passes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, 140)) * 10 ** rng.uniform(-1.5, 2.5, 140)
+    y = (X @ rng.standard_normal((140, 10))).argmax(axis=1)
+    y[:10] = np.arange(10)
+    p = ERM(X, y, "multinomial", "elasticnet", 0.05, l1_ratio=0.99)
+    r = solve(p, random_state=0)
+    assert r.converged
+    assert any("dual -> working_set" in note for note in r.trace.notes)

@@ -18,8 +18,9 @@ import scipy.sparse as sp
 from ..._base.validation import Matrix, Vector
 from ..linalg.factor import Factor
 
-#: Rounds of refinement, at most.
-REFINED = 3
+#: Rounds of refinement, at most, while each takes so much of what is missing; they end at this part
+#: of what there was. With 3 rounds a hinge of 3 classes, 599 x 52, L1, got stuck at a gap of 3e-2.
+REFINED, FALLS, EXACT = 30, 0.95, 1e-12
 
 
 class Bend(NamedTuple):
@@ -102,13 +103,17 @@ class ByFeatures:
         full = np.vstack([r, r_b]) if self._intercept else r
         way, dq = np.zeros_like(full), self._rows.bent(pull)
         rest = full - self._X.T @ dq
+        size = first = float(np.abs(rest).max())
         for _ in range(1 + REFINED):  # dq has more digits than D times the sum of what it is of
             added = self._solve(rest)
             new, new_dq = way + added, dq + self._rows.bent(self._X @ added)
             after = full - self._bent(new) - self._X.T @ new_dq
-            if not np.abs(after).max() < np.abs(rest).max():
+            now = float(np.abs(after).max())
+            if not now < FALLS * size:
                 break
-            way, dq, rest = new, new_dq, after
+            way, dq, rest, size = new, new_dq, after, now
+            if now <= EXACT * first:
+                break
         if self._intercept:
             return way[:-1], way[-1], dq
         return way, np.zeros(way.shape[1]), dq
@@ -185,6 +190,7 @@ class ByRows:
     def solve(self, r: Matrix, r_b: Vector, pull: Matrix) -> tuple[Matrix, Vector, Matrix]:
         """dW, db and dq."""
         rest, short_b, size = self._X @ self._less(r) + pull, r_b, np.inf
+        first = float(np.abs(rest).max())
         dq, db = np.zeros_like(pull), np.zeros(len(r_b))
         for _ in range(1 + REFINED):
             more, more_b = self._solve(rest, short_b)
@@ -192,9 +198,11 @@ class ByRows:
             way = self._less(r - self._X.T @ new)
             rest, short_b = self._X @ way + new_b + pull - self._theta * new, r_b - new.sum(axis=0)
             now = float(np.abs(self._of_others(rest.T.reshape(-1))).max())
-            if not now < size:
+            if not now < FALLS * size:
                 break
             dW, db, dq, size = way, new_b, new, now
+            if now <= EXACT * first:
+                break
         self.short = size / max(float(np.abs(self._theta * dq).max()), 1e-300)
         return dW, db, dq
 

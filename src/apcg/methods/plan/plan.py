@@ -42,8 +42,17 @@ from ..paper.adaptive.tuning import AdaptiveTuning
 from ..paper.afg import AFGMethod
 from ..reductions.orthogonal import Orthogonal, is_cheap
 from ..reductions.smoothing import Smoothing
+from ..sparse import ClassSet
 from .rules import choose
-from .watch import BlockWatch, PlanTuning, Watch, bends_evenly, factors, most_passes
+from .watch import (
+    BlockWatch,
+    PlanTuning,
+    Watch,
+    bends_evenly,
+    factors,
+    most_passes,
+    sets_at_last,
+)
 
 #: A gap of so many times |P| says that no digit of x is right: it is no place to go on from.
 LOST = 1e16
@@ -108,7 +117,7 @@ class Auto:
         if self._unwatched(problem) or first == "scaled":
             return None
         if problem.K > 1:
-            leaves = first == "dual" and factors(problem)
+            leaves = first == "dual" and (factors(problem) or sets_at_last(problem))
             return BlockWatch(problem, target) if leaves else None
         final = first in ("newton", "newton_ids", "span") and target.tol >= self.tuning.tight
         return None if final else Watch(problem, target, self.tuning)
@@ -298,6 +307,10 @@ class PlanRun(Run):
             return
         if self._watch.interior and self.problem.K > 1:
             self._rescue(self._watch.why)
+            return
+        if self._watch.sets:
+            run = ClassSet().start(self.problem, Start(), self.target, self._rng)
+            self._change("working_set", run, self._watch.why)
             return
         if self._watch.interior:
             keep = None if self._watch.whole else said.rows_left
