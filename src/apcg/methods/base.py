@@ -245,7 +245,7 @@ class Need:
     """
 
     what: str
-    holds: Callable[[ERM], bool]
+    holds: Callable[[Any], bool]
     has: Callable[[ERM], str]
 
 
@@ -308,7 +308,7 @@ DENSE_IN_MEMORY = Need(
 )
 SEPARABLE = Need(
     "a penalty that is a sum over features",
-    lambda p: p.separable,
+    lambda p: p.g.separable,
     lambda p: f"penalty {p.penalty} is not one",
 )
 STRONGLY_CONVEX = Need(
@@ -338,12 +338,12 @@ NO_PENALTY = Need(
 )
 BOUNDS = Need(
     "a penalty of bounds, with L2 or nothing else",
-    lambda p: p.separable and not p.interval.a.any() and not p.g.is_quadratic,
+    lambda p: p.g.separable and not p.g.a.any() and not p.g.is_quadratic,
     _of_another_penalty,
 )
 L1_EVERYWHERE = Need(
     "a penalty with an L1 part for each feature, and no bounds but w >= 0",
-    lambda p: p.separable and p.interval.splits,
+    lambda p: p.g.separable and p.g.splits,
     lambda p: f"penalty {p.penalty} is not one",
 )
 COMPILED_LOSS = Need(
@@ -383,7 +383,7 @@ SMOOTH_FORM = Need(
 )
 SMOOTH_OR_SEPARABLE = Need(
     "a smooth loss, or a penalty that is a sum over features",
-    lambda p: p.K > 1 or p.separable or p.loss.gamma > 0,
+    lambda p: p.K > 1 or p.g.separable or p.loss.gamma > 0,
     lambda p: f"loss {p.loss.name!r} is not smooth and penalty {p.penalty} is no such sum",
 )
 DUAL_BLOCKS = Need(

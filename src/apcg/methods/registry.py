@@ -58,7 +58,8 @@ def find(method: str | Method, problem: ERM) -> Method:
     if not isinstance(method, str) and hasattr(method, "start"):
         _check(method)
         return method
-    known = _METHODS[choice(method, "method", names())]
+    known = _METHODS.get(method) if isinstance(method, str) else None
+    known = known or _METHODS[choice(method, "method", names())]
     return known[0] if len(known) == 1 else max(known, key=lambda m: met(m, problem))
 
 

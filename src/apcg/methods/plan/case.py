@@ -163,12 +163,13 @@ class Case:
     @property
     def of_norms(self) -> bool:
         """Whether the penalty is no sum over features: norms of groups, or one of the user's."""
-        return not self.problem.separable
+        return not self.problem.g.separable
 
     @property
     def zeros(self) -> bool:
         """Whether the penalty makes weights zero. Bounds alone make none to gain by."""
-        return self.may("working_set") and bool(self.problem.interval.a.any())
+        g: Any = self.problem.g
+        return self.may("working_set") and bool(g.a.any())
 
     @cached_property
     def interior_l1(self) -> float:
