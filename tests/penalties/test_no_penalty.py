@@ -130,6 +130,20 @@ def test_separable_data_have_no_minimum(loss, shape):
     assert right.all()
 
 
+@pytest.mark.parametrize("most", [3, 40, 1000])
+def test_a_run_that_ends_at_a_w_that_separates_says_so(most):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(2000, 20))
+    y = np.digitize(X @ rng.normal(size=20), [-1, 1])
+    for labels, loss in ((y, "multinomial"), (np.where(y > 1, 1.0, -1.0), "logistic")):
+        problem = ERM(X, labels, loss, None, intercept=True)
+        r = solve(problem, tol=1e-10, max_epochs=most)
+        z = X @ r.w + r.intercept
+        right = z.argmax(axis=1) == y if loss == "multinomial" else labels * z > 0
+        assert (r.status.code == "no_minimum") == right.all()
+        assert r.epochs <= max(most, 60)
+
+
 def test_data_that_are_not_separable_have_one():
     X, _, c = data()
     assert solve(ERM(X, c, "logistic", None)).converged

@@ -20,6 +20,8 @@ FLOOR = 16 * np.finfo(float).eps
 STALL = 1e-9
 #: Without a penalty P may fall to zero: what is below this part of P(0) is nothing.
 NOTHING = 1e-28
+#: Where w separates the classes and P is below this part of P(0), nothing more is to be learnt.
+FALLEN = 1e-4
 #: A gap that has not fallen by a tenth for so many looks no longer falls.
 PATIENCE = 20
 
@@ -42,7 +44,8 @@ class Check:
     measured: str = "relative gap"  # what the measure is
     exhausted: bool = False  # rounding errors are all that is left
     stuck: bool = False  # or the method gets no further for another reason
-    endless: bool = False  # P has no minimum: it falls as w grows
+    endless: bool = False  # P has no minimum: it falls as w grows, and has fallen far enough
+    separates: Callable[[], bool] = field(default=bool, repr=False)  # or not far enough
     epoch: int = 0
     seconds: float = 0.0
 
@@ -59,6 +62,7 @@ class Check:
         """Keep what an answer needs, once everybody has seen the rest."""
         less = getattr(self.certificate, "without_predictions", None)
         self.certificate = self.certificate if less is None else less()
+        self.separates = bool  # it knows the predictions too
 
     @property
     def finite(self) -> bool:
@@ -119,7 +123,8 @@ class Judge:
             side=said.side,
             exhausted=exhausted,
             stuck=said.stuck,
-            endless=found.primal <= self.tol * nothing and self._is_endless(found),
+            endless=found.primal <= max(self.tol, FALLEN) * nothing and self._is_endless(found),
+            separates=lambda: nothing > 0 and self._is_endless(found),
         )
 
     def _nothing(self, found: Certificate) -> float:

@@ -127,12 +127,13 @@ class Answers:
     def take(self, problems: Sequence[ERM], found: Sequence[Solution], tol: float) -> None:
         """Keep these answers, and warn of those that did not reach tol.
 
-        What rounding does not allow is no fault, nor is a gap that is small relative to P(0).
+        What rounding does not allow is no fault, nor is a gap that is small relative to P(0), nor
+        that there is no minimum, where scikit-learn stops at a small gradient.
         """
         self.solutions += found
         if any(r.status.code == "interrupted" for r in found):
             raise KeyboardInterrupt
-        codes = ("converged", "callback", "precision")
+        codes = ("converged", "callback", "precision", "no_minimum")
         missed = [
             r
             for p, r in zip(problems, found, strict=True)

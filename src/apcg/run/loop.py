@@ -224,7 +224,8 @@ class _Loop:
             ("max_epochs", self.epoch >= self.options.max_epochs),
         ):
             if holds:
-                raise _Stop(self._status(code))
+                ended = code not in ("converged", "callback") and check.separates()
+                raise _Stop(self._status("no_minimum" if ended else code))
 
     def _ask(self, check: Check) -> bool:
         """Whether the callback wants to stop. The arrays, maybe the answer, are read-only to it."""
