@@ -311,10 +311,12 @@ def refuse_other_names(owner: str, given: Iterable[str], known: Container[str]) 
 def answers_other_names(function: Callable[P, R]) -> Callable[P, R]:
     """The function; called with a parameter that it has under another name, it says which."""
     known = signature(function).parameters
+    owner = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        refuse_other_names(function.__qualname__.removesuffix(".__init__"), kwargs, known)
+        if not known.keys() >= kwargs.keys():
+            refuse_other_names(owner, kwargs, known)
         return function(*args, **kwargs)
 
     return checked

@@ -42,3 +42,10 @@ def normalised(sample_weight: Any, n_samples: int) -> tuple[Vector, int]:
 def divisor(weights: Vector) -> Vector:
     """The weights to divide x by: 1 in the place of 0, because x_i is 0 where s_i is."""
     return weights if weights.all() else np.where(weights > 0, weights, 1.0)
+
+
+def mean(y: Vector, weights: Vector | None = None) -> Any:
+    """The mean over the samples, of each column if there are several."""
+    if weights is not None or y.ndim == 1:
+        return np.average(y, axis=0, weights=weights)
+    return np.ones(len(y), dtype=y.dtype) @ y / len(y)  # NumPy's sum takes ten times as long

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import losses
 from .._base.types import Answer, Array, Bounds, MatrixLike, Seed, Stored
 from .._base.validation import Vector, answers_other_names
+from .._base.weights import mean
 from ..data import check_sparse
 from ..penalties import Penalty
 from ..problems.erm import ERM
@@ -47,7 +48,7 @@ class Regressor(RegressorMixin, Linear):
             self.loss, losses.names(margin=False), delta=self.delta, epsilon=self.epsilon
         )
         known = weights if weights is not None and weights.any() else None
-        offset = np.average(y, axis=0, weights=known) if self.fit_intercept else np.zeros(())
+        offset = mean(y, known) if self.fit_intercept else np.zeros(())
         two = y.ndim == 2
 
         def describe(answers: Sequence[Answer]) -> dict[str, Array]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .._base.validation import Vector
+from .._base.weights import mean
 from ..certify.points import Start
 from ..estimators.linear import Plan, start_at
 from ..problems.erm import ERM
@@ -118,7 +119,8 @@ class MultiTaskElasticNet(Certified, theirs.MultiTaskElasticNet):
             name = "ElasticNet" if hasattr(self, "l1_ratio") else "Lasso"
             raise ValueError(f"For mono-task outputs, use {name}")
         _fit(self, X, y, [y], sample_weight, answers)
-        self.eps_ = self.tol * float(np.sum((y - y.mean(axis=0)) ** 2))
+        off = (y - mean(y)).reshape(-1)
+        self.eps_ = self.tol * float(np.dot(off, off))
         answers.keep(self)
         return self
 
@@ -158,7 +160,7 @@ def _fit(
     for target in targets:
         column = np.asarray(target, dtype=np.float64)
         column = column if joint else column.ravel()
-        offset = np.average(column, axis=0, weights=weights) if model.fit_intercept else 0.0
+        offset = mean(column, weights) if model.fit_intercept else 0.0
         columns.append(np.ascontiguousarray(column - offset))
         offsets.append(offset)
     penalty = penalty_of(model.l1_ratio, y.shape[1] if joint else 1) if model.alpha else None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._base.validation import Vector, is_sparse
+from .._base.weights import mean
 from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
@@ -143,7 +144,7 @@ def ridge_plan(
 ) -> Plan:
     """The problem of all targets, or one for each if each has an alpha; the labels are centred."""
     target = np.asarray(y, dtype=np.float64)
-    offset = np.average(target, axis=0, weights=weights) if intercept else 0.0
+    offset = mean(target, weights) if intercept else 0.0
     target = target - offset
     if y.ndim == 2 and (y.shape[1] == 1 or alphas.size > 1):
         columns = list(np.ascontiguousarray(target.T))

@@ -162,7 +162,7 @@ class ScalarLoss(BaseLoss):
         return self.check_labels(y, n), 1
 
     def check_use(self, y: Any, s: Vector, K: int, intercept: bool) -> None:
-        if not (intercept and self.margin):
+        if not (intercept and self.margin) or s.size == 1:  # of both classes, by `check_labels`
             return
         kept = s > 0
         if not (np.any(kept & (y > 0)) and np.any(kept & (y < 0))):

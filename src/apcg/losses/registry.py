@@ -154,7 +154,8 @@ def by_name(loss: Any) -> Any:
     if isinstance(loss, BaseLoss):
         _check_functions(loss)
         return loss
-    made = _REGISTERED[validate.choice(loss, "loss", names(), ELSEWHERE)]
+    known = isinstance(loss, str) and loss in _REGISTERED
+    made = _REGISTERED[loss if known else validate.choice(loss, "loss", names(), ELSEWHERE)]
     return by_name(made()) if is_own(made) else made()
 
 

@@ -32,7 +32,7 @@ def imbalance(signed: Vector) -> float:
     Of K outputs, the largest.
     """
     if signed.ndim == 1:
-        size, off = float(np.sum(np.abs(signed))), abs(float(np.sum(signed)))
+        size, off = float(np.abs(signed).sum()), abs(float(signed.sum()))
     else:
         ones = np.ones(len(signed))  # a product by BLAS takes a third of the time of a sum
         size, off = float((ones @ np.abs(signed)).max()), float(np.abs(ones @ signed).max())

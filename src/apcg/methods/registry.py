@@ -60,7 +60,10 @@ def find(method: str | Method, problem: ERM) -> Method:
         return method
     known = _METHODS.get(method) if isinstance(method, str) else None
     known = known or _METHODS[choice(method, "method", names())]
-    return known[0] if len(known) == 1 else max(known, key=lambda m: met(m, problem))
+    if len(known) == 1:
+        return known[0]
+    fits = (m for m in known if unmet(m, problem) is None)
+    return next(fits, None) or max(known, key=lambda m: met(m, problem))
 
 
 def fitting(problem: ERM) -> list[str]:

@@ -108,7 +108,7 @@ class Interval:
         none = np.zeros(1)
         return Interval(none, none, self.lower, self.upper, K=self.K)
 
-    @property
+    @cached_property
     def strong_convexity(self) -> float:
         return float(self.b.min())
 
@@ -172,7 +172,12 @@ class Interval:
         """(a, b) if g is the same a|w| + (b/2)w^2 for all entries, b > 0; else None."""
         return (float(self.a[0]), float(self.b[0])) if self._plain and self.b[0] > 0 else None
 
-    @property
+    @cached_property
+    def has_penalty(self) -> bool:
+        """Whether any feature has one, bounds aside."""
+        return bool(self.a.any() or self.b.any())
+
+    @cached_property
     def leaves_free(self) -> bool:
         unbounded = (self.lower == -np.inf) | (self.upper == np.inf)
         return bool(np.any((self.a == 0) & (self.b == 0) & unbounded))

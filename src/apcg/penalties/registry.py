@@ -24,6 +24,8 @@ def of(penalty: Any, l1_ratio: float, positive: Any, d: int, K: int = 1) -> Regu
     bounds = _bounds(positive)
     if penalty is None or (isinstance(penalty, str) and penalty == "none"):
         penalty = Zero()
+    if isinstance(penalty, str) and penalty in NAMES and bounds is None and K == 1:
+        return _of_name(penalty, ratio)
     if isinstance(penalty, str | type):
         name = check.choice(penalty, "penalty", NAMES if K == 1 else (*NAMES, *GROUPS))
         if name in GROUPS:
@@ -65,7 +67,11 @@ def _bounds(positive: Any) -> Box | None:
     return made
 
 
-@lru_cache(maxsize=64)
 def _named(name: str, ratio: float) -> Penalty:
-    """The penalty of that name; it never changes."""
     return ElasticNet(1.0, {"l2": 0.0, "l1": 1.0, "elasticnet": ratio}[name])
+
+
+@lru_cache(maxsize=64)
+def _of_name(name: str, ratio: float) -> Interval:
+    """g of that name, the same for all features, however many; it never changes."""
+    return Interval.of(_named(name, ratio), None, 0)

@@ -31,9 +31,11 @@ def into_box(problem: Any) -> None:
                 f"alpha=0 leaves nothing of penalty {problem.penalty}; take penalty=None instead."
             )
         problem.g = problem.g.without_penalty()
-    if isinstance(problem.g, Interval) and not (problem.g.a.any() or problem.g.b.any()):
+    if not isinstance(problem.g, Interval):
+        return
+    if not problem.g.has_penalty:
         problem.alpha, problem.penalty = 1.0, "none"  # alpha has no say any more
-    if isinstance(problem.g, Interval) and problem.g.leaves_free:
+    if problem.g.leaves_free:
         problem.g, problem.reach = _boxed(problem)
 
 

@@ -21,6 +21,7 @@ from ..methods.base import Budget, Method, Run, Target
 from ..methods.paper.adaptive import resting
 from ..methods.sparse.dense import path_dense
 from ..problems.erm import ERM
+from .small import solve_small
 from .solve import prepared, solve_on
 
 
@@ -93,6 +94,8 @@ def _one_by_one(
     run: Run | None = None
     for k in map(int, np.argsort(-alphas, kind="stable")):
         at, found = problem.with_alpha(float(alphas[k])), together[k]
+        if found is None and method == "auto" and at.g.is_quadratic:
+            found = solve_small(at, prepared(at, method, **options)[2], last)
         if found is None:
             found, run = _gone_on(at, run, last, options)
         if found is None:

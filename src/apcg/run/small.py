@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ FEATURES, ROWS, NUMBERS = 60, 3, 1e7
 #: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
 BLAS = 2**16
 #: Rows at most that are one sum, of which the sums over all rows are made: rounding grows with it.
-BLOCK = 1024
+BLOCK = 4096
 #: Features at most of ridge regression with a y of columns, which BLAS does.
 OF_COLUMNS = 500
 #: Rows of a wide X at most. Of the plan's time (squared; logistic; 2 and 10 features a row) 30 rows
@@ -119,8 +120,11 @@ def _of_squares(problem: ERM) -> bool:
     return bool((loss.loss if isinstance(loss, Columns) else loss).name == "squared")
 
 
-def solve_small(problem: ERM, options: Options) -> Solution | None:
-    """The answer; None if the usual way has to be taken: also if somebody watches."""
+def solve_small(problem: ERM, options: Options, last: Solution | None = None) -> Solution | None:
+    """The answer; None if the usual way has to be taken: also if somebody watches.
+
+    Newton's method begins at the last answer of a path.
+    """
     begun, o = time.perf_counter(), options
     watched = o.callback is not None or o.check_every is not None or o.verbose
     if watched or o.time_limit is not None or o.max_epochs < PASSES or not is_small(problem):
@@ -131,6 +135,8 @@ def solve_small(problem: ERM, options: Options) -> Solution | None:
         way = _softmax if problem.loss.kind == SOFTMAX else _ridge_of_columns
     elif len(X) < problem.d:
         way = _span
+    if last is not None and way in (_newton, _softmax):
+        way = partial(way, last=last)
     with np.errstate(all="ignore"):
         made = way(problem, X, options.tol)
     if made is None:
@@ -157,7 +163,9 @@ def _beats_zero(problem: ERM, found: Certificate) -> bool:
     return p.primal_from(np.zeros_like(found.w), z) >= found.primal
 
 
-def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+def _newton(
+    problem: ERM, X: Matrix, tol: float, last: Solution | None = None
+) -> tuple[Certificate, int, str] | None:
     p, loss = problem, problem.loss
     n, d = X.shape
     ridge = np.full(d, p.alpha) * p.g.b
@@ -169,6 +177,8 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
         )  # fmt: skip
         cost = steps * (1.5 + 0.25 * d)
     else:
+        if last is not None:
+            w[:] = np.append(last.w, last.intercept) if p.intercept else last.w
         cost, primal, gap = _by_steps(p, X, ridge, tol, polish, w, x)
     if not cost:
         return None
@@ -180,7 +190,10 @@ def _newton(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str]
 def _by_steps(
     problem: ERM, X: Matrix, ridge: Vector, tol: float, polish: int, w: Vector, x: Vector
 ) -> tuple[float, float, float]:
-    """Newton's method on samples of the rows, then on all: passes (0: it cannot), P and P - D."""
+    """Newton's method on samples of the rows, then on all: passes (0: it cannot), P and P - D.
+
+    It is on all rows at once if w is not zero.
+    """
     p, loss, size, n = problem, problem.loss, w.size, len(X)
     factor, theta, zero, spent = np.empty((size + 1, size)), np.array(loss.theta), math.inf, 0.0
 
@@ -194,7 +207,7 @@ def _by_steps(
             w, factor, out,
         )  # fmt: skip
 
-    for rows in _samples(n, size):
+    for rows in () if w.any() else _samples(n, size):
         step = n // rows
         cost, first, _, _ = run(step, np.empty(-(-n // step)), 0.0, ROUGH, 0)
         if not cost:
@@ -234,7 +247,7 @@ def _moments(problem: ERM, X: Matrix) -> tuple[Matrix, Matrix]:
         if p.intercept:
             H[:d, d] += np.ones(len(part)) @ part
     if p.intercept:
-        H[d, d], c[:, d] = len(X), Y.sum(axis=0)
+        H[d, d], c[:, d] = len(X), np.ones(len(Y)) @ Y
     unit *= p.weights[0]
     return unit * H, unit * c
 
@@ -274,10 +287,13 @@ def _ridge_of_columns(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate,
     return found, math.ceil(steps * 1.5 + 0.25 * d), note
 
 
-def _softmax(problem: ERM, X: Matrix, tol: float) -> tuple[Certificate, int, str] | None:
+def _softmax(
+    problem: ERM, X: Matrix, tol: float, last: Solution | None = None
+) -> tuple[Certificate, int, str] | None:
     """The usual steps, without a plan, and looks by their own gap alone."""
     p = problem
-    run = softmax.SoftmaxRun(p, None, np.zeros(p.K), Target(tol), np.random.default_rng(0))
+    w, b = (None, np.zeros(p.K)) if last is None else (last.w, np.zeros(p.K) + last.intercept)
+    run = softmax.SoftmaxRun(p, w, b, Target(tol), np.random.default_rng(0))
     passes = run.advance(Budget(PASSES)).passes
     found = run.point()
     note = f"newton: {p.n_samples:,} samples for {p.d * p.K:,} numbers of W"

@@ -9,7 +9,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
 
 from .small cimport apcg_dot_double
-from .squares cimport Squares, residuals, squares_of
+from .squares cimport Squares, residuals, rounding_of, squares_of
 
 cdef double EPS = 2.0**-52
 #: Below this tolerance all digits of w are wanted.
@@ -190,11 +190,12 @@ def lasso(const double[:, ::1] X, bint border, const double[:, ::1] y, const dou
     """
     cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
     cdef Py_ssize_t d = p.d, size = p.size, K = p.K, i, j, k
-    cdef double[::1] space = np.zeros((2 * K + 2) * size + 3 * K)
+    cdef double[::1] space = np.zeros((2 * K + 3) * size + 3 * K)
     cdef Descent m = descent_of(gram, moment, w, soft, ridge, space, d)
     cdef double *edge = m.norm + size + K
     cdef double *mean = edge + size
     cdef double *shift = mean + K
+    cdef double *room = shift + K
     cdef double moved, part, yr, share = 0.3
     cdef double P = 0.0, D = -INFINITY, t = 0.0, least = 1e-15
     cdef int sweep = 0
@@ -217,7 +218,7 @@ def lasso(const double[:, ::1] X, bint border, const double[:, ::1] y, const dou
                 m.w[k * size + d] = mean[k]
                 for j in range(d):
                     m.w[k * size + d] -= edge[j] / m.H[d * size + d] * m.w[k * size + j]
-            P = residuals(&p, m.w, &x[0, 0], m.pull, True)
+            P = residuals(&p, m.w, &x[0, 0], room, m.pull, True)
             yr = 0.0
             for k in range(K):
                 if border:  # by a rounding: b is the best there is
@@ -229,7 +230,7 @@ def lasso(const double[:, ::1] X, bint border, const double[:, ::1] y, const dou
                 for j in range(d):
                     m.pull[k * size + j] -= shift[k] * edge[j] if border else 0.0
                     m.c[k * size + j] = m.pull[k * size + j] + m.q[k * size + j]
-            D = dual_of(&m, yr, 2.0 * P, (p.n + 8) * EPS * sqrt(2.0 * P), &t)
+            D = dual_of(&m, yr, 2.0 * P, rounding_of(p.n) * sqrt(2.0 * P), &t)
             P += value_of(&m)
             if P - D <= tol * fabs(P):
                 break

@@ -14,6 +14,9 @@ cdef extern from "dense.h" nogil:
     void apcg_times_double(const double *data, Py_ssize_t n, Py_ssize_t d, const double *w,
                            double b, double *z)
 
+cdef enum:
+    BLOCK = 256  # rows that are read, and read again while they are in the cache
+
 
 cdef inline double sum_of(const double *x, Py_ssize_t n, bint sizes) noexcept nogil:
     """The sum of x, or of |x|; in four parts, none of which waits for another."""

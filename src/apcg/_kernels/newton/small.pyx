@@ -44,7 +44,6 @@ cdef extern from *:
     double H_ns "APCG_H_NS" (Py_ssize_t d) nogil
 
 cdef enum:
-    BLOCK = 256  # rows that are read, and read again while they are in the cache
     PAIRS = 8  # of L-BFGS
 
 

@@ -12,5 +12,6 @@ cdef struct Squares:
 
 cdef Squares squares_of(const double[:, ::1] X, bint border, const double[:, ::1] y,
                         const double[::1] weights, double unit) noexcept
-cdef double residuals(const Squares *p, const double *w, double *x, double *pull,
+cdef double residuals(const Squares *p, const double *w, double *x, double *room, double *pull,
                       bint all_of_it) noexcept nogil
+cdef double rounding_of(Py_ssize_t n) noexcept nogil

@@ -10,16 +10,11 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
 
 from .small cimport (
-    APCG_GRAM_BLOCK, apcg_add_rows_double, apcg_dot_double, apcg_gram_double, factor_of, solve_by,
-    sum_of,
+    APCG_GRAM_BLOCK, BLOCK, apcg_add_rows_double, apcg_gram_double, apcg_times_double, factor_of,
+    solve_by, sum_of,
 )
 
 cdef double EPS = 2.0**-52
-
-#: Rows that are read, and read again while they are in the cache.
-cdef enum:
-    BLOCK = 256
-
 
 cdef Squares squares_of(const double[:, ::1] X, bint border, const double[:, ::1] y,
                         const double[::1] weights, double unit) noexcept:
@@ -59,13 +54,15 @@ def moments(const double[:, ::1] X, bint border, const double[:, ::1] y,
         moments_of(&p, &room[0], &H[0, 0], &c[0, 0])
 
 
-cdef double residuals(const Squares *p, const double *w, double *x, double *pull,
+cdef double residuals(const Squares *p, const double *w, double *x, double *room, double *pull,
                       bint all_of_it) noexcept nogil:
     """The loss at W, x = y - W a - b and pull = x' diag(s) X, in one pass over X.
 
+    A block has a sum of its own, in `room` for d numbers: rounding grows with the numbers of a sum.
     Unless `all_of_it`, only the border's entries of `pull` are written.
     """
     cdef double[BLOCK] sx
+    cdef double[BLOCK] z
     cdef Py_ssize_t i, j, k, at, rows
     cdef double total = 0.0, part
     cdef const double *own
@@ -78,20 +75,28 @@ cdef double residuals(const Squares *p, const double *w, double *x, double *pull
         rows = min(p.n - i, <Py_ssize_t>BLOCK)
         for k in range(p.K):
             own, out, part = w + k * p.size, pull + k * p.size, 0.0
+            apcg_times_double(p.X + i * p.d, rows, p.d, own, own[p.d] if p.size > p.d else 0.0, z)
             for j in range(rows):
                 at = (i + j) * p.K + k
-                x[at] = p.y[at] - apcg_dot_double(p.X + (i + j) * p.d, own, p.d)
-                if p.size > p.d:
-                    x[at] -= own[p.d]
+                x[at] = p.y[at] - z[j]
                 sx[j] = p.weights[(i + j) & p.mask] * p.unit * x[at]
                 part += sx[j] * x[at]
             if all_of_it:
-                apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, out)
+                for j in range(p.d):
+                    room[j] = 0.0
+                apcg_add_rows_double(p.X + i * p.d, rows, p.d, sx, room)
+                for j in range(p.d):
+                    out[j] += room[j]
             if p.size > p.d:
                 out[p.d] += sum_of(sx, rows, False)
             total += part
         i += BLOCK
     return 0.5 * total
+
+
+cdef double rounding_of(Py_ssize_t n) noexcept nogil:
+    """What rounding can make of such a sum over n rows, for sizes of 1, and some more."""
+    return EPS * (BLOCK / 4 + n / BLOCK + 16)
 
 
 cdef double slopes(const double *H, const double *c, const double *w, Py_ssize_t size,
@@ -135,12 +140,13 @@ def ridge(const double[:, ::1] X, bint border, const double[:, ::1] y, const dou
     """
     cdef Squares p = squares_of(X, border, y, weights, scale / gamma)
     cdef Py_ssize_t d = p.d, size = p.size, i, j
-    cdef double[::1] space = np.empty(4 * size + size * size)
+    cdef double[::1] space = np.empty(5 * size + size * size)
     cdef double *g = &space[0]
     cdef double *way = g + size
     cdef double *diagonal = way + size
     cdef double *off = diagonal + size
-    cdef double *H = off + size
+    cdef double *room = off + size
+    cdef double *H = room + size
     cdef const double *edge = &gram[0, d] if border else NULL
     cdef const double *c = &moment[0, 0]
     cdef double P = 0.0, gap = 0.0, shift = 0.0, square = 0.0, before, slope
@@ -168,7 +174,7 @@ def ridge(const double[:, ::1] X, bint border, const double[:, ::1] y, const dou
                     slope = fabs(g[j] - ridges[j] * w[j]) + off[j]
                     gap += 0.5 * slope * (slope / ridges[j])
                 known = polish == 0 and gap <= 0.1 * tol * P
-                P = residuals(&p, &w[0], &x[0], g, not known)
+                P = residuals(&p, &w[0], &x[0], room, g, not known)
                 if border:  # by a rounding: b is the best there is
                     shift = g[d] / edge[d * size]
                     w[d] += shift
