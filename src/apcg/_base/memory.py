@@ -94,6 +94,13 @@ def _process() -> float:
     return math.inf
 
 
+def aligned_zeros(rows: int) -> np.ndarray:
+    """A (rows, 2) array of zeros that starts at a multiple of 16 bytes, for kernels of pairs."""
+    room = np.zeros(2 * rows + 1)
+    skip = room.ctypes.data % 16 // 8
+    return room[skip : skip + 2 * rows].reshape(rows, 2)
+
+
 def resident() -> float:
     """Bytes of memory that this process has now; 0 if that cannot be known."""
     with contextlib.suppress(OSError, ValueError, IndexError, ImportError):

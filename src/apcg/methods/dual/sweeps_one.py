@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._base.memory import aligned_zeros
 from ..._base.validation import Index, Vector
 from ..._kernels.dual import one_output as plain
 from ..._kernels.dual import one_output_momentum as kernel
@@ -105,7 +106,7 @@ class MomentumOne:
     def __init__(self, plain: PlainOne, without: tuple[str, ...]) -> None:
         self.setup, self._split = plain.setup, plain.split
         setup, a = plain.setup, plain.a
-        pq = _aligned_zeros(setup.features)
+        pq = aligned_zeros(setup.features)
         pq[:, 1] = plain.state.w
         guess = np.column_stack([plain.state.eta, a]) if setup.logistic else np.empty((0, 2))
         width = setup.high - setup.low
@@ -236,10 +237,3 @@ class MomentumOne:
         uv, pq = np.asarray(self.state.uv), np.asarray(self.state.pq)
         pq[:, 0], self.state.pb = self.setup.kept(uv[:, 0], self.state.pb)
         pq[:, 1], self.state.qb = self.setup.kept(uv[:, 1], self.state.qb)
-
-
-def _aligned_zeros(rows: int) -> np.ndarray:
-    """A (rows, 2) array of zeros that starts at a multiple of 16 bytes, for the kernel's pairs."""
-    room = np.zeros(2 * rows + 1)
-    skip = room.ctypes.data % 16 // 8
-    return room[skip : skip + 2 * rows].reshape(rows, 2)

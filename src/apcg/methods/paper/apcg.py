@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..._base.memory import aligned_zeros
 from ..._base.validation import Index, Mask, Vector
 from ..._kernels.common.sequence import coefficients
 from ..._kernels.paper import coordinate
@@ -36,7 +37,7 @@ class APCG:
     ) -> None:
         f = problem.f
         largest = int(np.diff(problem.starts).max(initial=1))
-        pq = _aligned_zeros(f.columns.shape[1])
+        pq = aligned_zeros(f.columns.shape[1])
         pq[:, 1] = f.rows(x0)
         self.problem = problem
         self.state = coordinate.State(
@@ -119,13 +120,6 @@ class APCG:
     def rows(self, scale: float = 1.0) -> Vector:
         """scale (A x^(k) less the shift of h), as accumulated in p and q."""
         return self.state.rows(scale)
-
-
-def _aligned_zeros(rows: int) -> np.ndarray:
-    """A (rows, 2) array of zeros that starts at a multiple of 16 bytes, for the kernel's pairs."""
-    room = np.zeros(2 * rows + 1)
-    skip = room.ctypes.data % 16 // 8
-    return room[skip : skip + 2 * rows].reshape(rows, 2)
 
 
 @dataclass(frozen=True)
