@@ -228,8 +228,9 @@ def test_ctrl_c_ends_one_against_the_rest(loss, penalty, rows, features, monkeyp
             continue
         assert model.coef_.shape == (6, features)
         assert np.isfinite(model.coef_).all()
-        codes = [status.code for status in model.status_]
-        assert stopped == ("interrupted" in codes)
+        codes = {status.code for status in model.status_}
+        assert stopped or "interrupted" not in codes
+        assert "interrupted" in codes or codes == {"converged"}  # pressed after the last class
         assert len(begun) == pressed.noted
         heard.append(stopped)
     assert sum(heard) >= 3

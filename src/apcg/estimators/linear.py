@@ -135,19 +135,28 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
     def _finish(self, plan: Plan, starts: Sequence[Any], task: Task) -> None:
         """Solve, set the attributes, and warn of what did not converge."""
         solutions = self._solve_all(plan, starts, task)
-        task.end(lambda: plan.describe(solutions))
+        try:
+            task.end(lambda: plan.describe(solutions))
+        except KeyboardInterrupt:
+            self._keep(plan, solutions)
+            raise
         self._keep(plan, solutions)
         self._warn(solutions, plan.names, self.tol)
 
     def _keep(self, plan: Plan, solutions: Sequence[Solution]) -> None:
-        """The attributes after `fit`: as they are for one problem, lists for more."""
-        for name, value in plan.describe(solutions).items():
-            setattr(self, name, value)
+        """The attributes after `fit`: as they are for one problem, lists for more.
+
+        Ctrl-C during that is passed on when all of them are there.
+        """
         interface = "estimator" if hasattr(self, "warm_start") else "search"
-        for name, value in certificates(solutions, interface).items():
-            setattr(self, name, value)
-        self.n_iter_ = max(1, *(r.epochs for r in solutions))
-        if any(r.status.code == "interrupted" for r in solutions):
+        pressed = any(r.status.code == "interrupted" for r in solutions)
+        try:
+            made = {**plan.describe(solutions), **certificates(solutions, interface)}
+        except KeyboardInterrupt:
+            pressed = True
+            made = {**plan.describe(solutions), **certificates(solutions, interface)}
+        vars(self).update(made, n_iter_=max(1, *(r.epochs for r in solutions)))
+        if pressed:
             raise KeyboardInterrupt  # the attributes are those of the best points so far
 
     def _warn(self, solutions: Sequence[Solution], names: Sequence[str], tol: float) -> None:
