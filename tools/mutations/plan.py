@@ -7,7 +7,7 @@ from .mutant import Mutant
 MUTANTS = [
     # ---- methods/plan/case.py -----------------------------------------------------------------
     Mutant("methods/plan/case.py", "working sets without L1",
-           "bool(self.problem.interval.a.any())", "True", "test_working_set.py",
+           "bool(g.a.any())", "True", "test_working_set.py",
            only="auto_takes_it"),
     Mutant("methods/plan/case.py", "many samples in their span",
            "p.d >= t.wide * p.n_samples", "True", "test_plan_rules.py", only="begin_with"),

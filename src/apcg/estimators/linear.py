@@ -155,7 +155,7 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         except KeyboardInterrupt:
             pressed = True
             made = {**plan.describe(solutions), **certificates(solutions, interface)}
-        vars(self).update(made, n_iter_=max(1, *(r.epochs for r in solutions)))
+        self.__dict__.update(made, n_iter_=max(1, *(r.epochs for r in solutions)))
         if pressed:
             raise KeyboardInterrupt  # the attributes are those of the best points so far
 
