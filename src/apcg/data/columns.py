@@ -18,24 +18,22 @@ from .._kernels.sparse import columns as kernel
 from .matrix import Arrays, Stored
 
 _NONE = np.empty(0, np.int64)
-#: float32 goes from 1e-38 to 1e38, and its products with weights want room
+#: float32 goes from 1e-38 to 1e38
 _TINY = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The columns of X, or some of them times a root.
+    """The columns of X.
 
     columns  as the kernels read them
     start    where each column begins; one entry more than there are columns
-    squares  |A_j|^2
-    most     max_i |A_ij| of X; <root, A_j> of columns that are scaled
+    most     max_i |A_ij|
     unit     what values are parts of: 1, or a power of two where float32 has no room for them
     """
 
     columns: kernel.Columns
     start: NDArray[np.int64]
-    squares: Vector
     most: Vector
     unit: float
 
@@ -44,13 +42,13 @@ class Packed:
         """Of a CSR matrix with d columns."""
         entries = np.empty(arrays[0].size * kernel.ENTRY, np.uint8)
         start, place = np.empty(d + 1, np.int64), np.empty(d, np.int64)
-        squares, most = np.empty(d), np.empty(d)
+        most = np.empty(d)
         unit = 1.0
-        kernel.pack(*arrays, unit, entries, start, place, squares, most)
+        kernel.pack(*arrays, unit, entries, start, place, most)
         if entries.size and not _TINY < most.max() < 1 / _TINY:
             unit = _power_near(float(np.abs(arrays[0]).max()))
-            kernel.pack(*arrays, unit, entries, start, place, squares, most)
-        return cls(kernel.Columns(entries, start, unit), start, squares, most, unit)
+            kernel.pack(*arrays, unit, entries, start, place, most)
+        return cls(kernel.Columns(entries, start, unit), start, most, unit)
 
     def dots(self, u: Vector, ids: Index | None = None) -> Vector:
         """<A_j, u> for some columns or all."""
@@ -74,20 +72,12 @@ class Packed:
         """Row rows_k of out += v_k A_(ids k)"""
         self.columns.add(ids, rows, v, out)
 
-    def scaled(self, ids: Index, root: Vector) -> Packed:
-        """The columns `ids`, each times root."""
-        lengths = self.start[ids + 1] - self.start[ids]
-        entries = np.empty(int(lengths.sum()) * kernel.ENTRY, np.uint8)
-        start = np.zeros(ids.size + 1, np.int64)
-        squares, product = np.zeros(ids.size), np.zeros(ids.size)
-        largest, power = float(root.max(initial=0.0)), 1.0
-        if not _TINY < largest < 1 / _TINY:
-            power = _power_near(largest)
-            root = root / power
-        self.columns.scaled(ids, root, entries, start, squares, product)
-        unit, again = self.unit * power, power * power
-        made = kernel.Columns(entries, start, unit)
-        return Packed(made, start, again * squares, again * product, unit)
+    def bends(self, ids: Index, bend: Vector) -> tuple[Vector, Vector]:
+        """sum_i bend_i A_ij^2 and sum_i bend_i A_ij of the columns `ids`."""
+        squares, products = np.empty(ids.size), np.empty(ids.size)
+        if ids.size:
+            self.columns.bends(ids, bend, squares, products)
+        return squares, products
 
 
 def _power_near(size: float) -> float:

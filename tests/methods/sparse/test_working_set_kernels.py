@@ -222,18 +222,17 @@ def test_packed_columns_are_those_of_the_matrix(size, value_type, index_type):
     assert np.array_equal(made.dots(t, np.array([1, 7])), out[[1, 7]])
     both = made.dots_with(np.array([2 * t, t]), np.array([1, 7]), np.array([1, 0]))
     assert both == pytest.approx([out[1], 2 * out[7]], rel=1e-12)
-    assert made.squares == pytest.approx(np.sum(A * A, 0), rel=rel)
     assert made.most == pytest.approx(np.abs(A).max(0), rel=rel)
-    ids, root = np.array([8, 0, 4]), np.linspace(0.5, 2, 30)
-    part = made.scaled(ids, root)
-    assert part.squares == pytest.approx(np.sum((root[:, None] * A[:, ids]) ** 2, 0), rel=rel)
-    assert part.most == pytest.approx(root**2 @ A[:, ids], rel=rel, abs=1e-6 * size)
+    ids, bend = np.array([8, 0, 4]), np.linspace(0.5, 2, 30)
+    squares, sums = made.bends(ids, bend)
+    assert squares == pytest.approx(bend @ (A[:, ids] * A[:, ids]), rel=rel)
+    assert sums == pytest.approx(bend @ A[:, ids], rel=rel, abs=1e-6 * size)
     z, Z = np.ones(30), np.zeros((2, 30))
-    part.add(np.arange(3), np.array([1.0, -2.0, 3.0]) / size, z)
-    assert z == pytest.approx(1 + root * (A[:, ids] @ [1.0, -2.0, 3.0]) / size, abs=1e-5)
-    part.add_to(np.array([0, 2]), np.array([1, 0]), np.array([1.0, 3.0]) / size, Z)
-    assert Z[0] == pytest.approx(3 * root * A[:, 4] / size, abs=1e-5)
-    assert Z[1] == pytest.approx(root * A[:, 8] / size, abs=1e-5)
+    made.add(ids, np.array([1.0, -2.0, 3.0]) / size, z)
+    assert z == pytest.approx(1 + A[:, ids] @ [1.0, -2.0, 3.0] / size, abs=1e-5)
+    made.add_to(np.array([8, 4]), np.array([1, 0]), np.array([1.0, 3.0]) / size, Z)
+    assert Z[0] == pytest.approx(3 * A[:, 4] / size, abs=1e-5)
+    assert Z[1] == pytest.approx(A[:, 8] / size, abs=1e-5)
 
 
 def exact(A):
@@ -241,31 +240,37 @@ def exact(A):
     return A.astype(np.float32).astype(float)
 
 
-def column_model(A, t, p, v, *, centred=False):
+def column_model(A, t, p, v, *, centred=False, bend=None):
     """On the columns of A, from v."""
-    ids, n, made = np.arange(A.shape[1]), A.shape[0], packed(A)
-    r = t - A @ v
-    if not centred:
-        return ColumnModel(made, ids, v, A.T @ r, p, made.squares, n)
-    e, squares = np.full(n, n**-0.5), ((A - A.mean(0)) ** 2).sum(0)
-    return ColumnModel(made, ids, v, A.T @ (r - r.mean()), p, squares, n, e @ A, e)
+    D = np.ones(1) if bend is None else bend
+    each, n, made = np.broadcast_to(D, len(A)).copy(), len(A), packed(A)
+    r, ids = t - A @ v, np.arange(A.shape[1])
+    r = each * (r - (each @ r / each.sum() if centred else 0.0))
+    bends = made.bends(ids, each)
+    return ColumnModel(made, ids, v, A.T @ r, p, D, n, bends, centred=centred)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("name", PENALTIES)
-def test_sweeps_and_gradients_bring_columns_to_rest(name, centred):
+def test_sweeps_and_gradients_bring_columns_to_rest(name, centred, weighted):
     A, t = least_squares()
     A, t, p = exact(A), t + 5.0, PENALTIES[name]
-    begun = p.start(np.zeros(8))
-    model = column_model(A, t, p, begun, centred=centred)
+    begun, bend = p.start(np.zeros(8)), np.ones(30)
+    if weighted:
+        bend = np.linspace(0.0, 2.0, 30)
+    model = column_model(A, t, p, begun, centred=centred, bend=bend if weighted else None)
+    whole = A
     if centred:
-        A, t = A - A.mean(0), t - t.mean()
+        A, t = A - bend @ A / bend.sum(), t - bend @ t / bend.sum()
     for _ in range(60):
         model.positions = np.arange(8)
         model.sweep()
         model.face(20, 1e-12)
-        assert model.u == pytest.approx(A @ (model.v - begun), abs=1e-9)
-    assert at_rest(A, t, model.v, p) <= 1e-8
+        assert model.u == pytest.approx(bend * (whole @ (model.v - begun)), abs=1e-9)
+    assert model.way()[0] == pytest.approx(A @ (model.v - begun), abs=1e-9)
+    root = np.sqrt(bend)
+    assert at_rest(root[:, None] * A, root * t, model.v, p) <= 1e-8
 
 
 def test_float32_moves_no_slope_that_a_model_begins_with():

@@ -16,12 +16,14 @@ cdef extern from "columns.h" nogil:
         const double *squares
         const double *slopes
         const double *mean
+        double total
+        double bend
     void APCG_FETCH_FOR_WRITE(const void *address)
     double apcg_dot(const apcg_columns *A, int64_t j, const double *u)
     void apcg_add(const apcg_columns *A, int64_t j, double t, double *u)
     Py_ssize_t apcg_column_sweep(const apcg_columns *A, const apcg_set *set, int64_t *list,
-                                 Py_ssize_t count, double *v, double *u, double *sigma,
-                                 const apcg_penalty *p, double *worst)
+                                 Py_ssize_t count, double *v, double *u, bint beside,
+                                 double *sigma, const apcg_penalty *p, double *worst)
 
 #: the bytes of an entry
 ENTRY = sizeof(apcg_entry)
@@ -33,15 +35,15 @@ cdef enum:
 
 def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr,
          double unit, unsigned char[::1] out, int64_t[::1] start, int64_t[::1] place,
-         double[::1] squares, double[::1] most):
-    """CSR rows to packed columns, with the square of each and its greatest |x|.
+         double[::1] most):
+    """CSR rows to packed columns, with the greatest |x| of each.
 
     `start` has an entry more than there are columns, and `place` as many.
     """
     cdef apcg_entry *entries = <apcg_entry *> &out[0] if out.shape[0] else NULL
-    cdef Py_ssize_t i, k, size = data.shape[0], d = squares.shape[0]
+    cdef Py_ssize_t i, k, size = data.shape[0], d = most.shape[0]
     cdef int64_t at, total = 0
-    cdef double square, largest, x, share = 1.0 / unit
+    cdef double largest, share = 1.0 / unit
     with nogil:
         for k in range(d):
             place[k] = 0
@@ -60,12 +62,10 @@ def pack(const value_t[::1] data, const index_t[::1] indices, const index_t[::1]
                 place[indices[k]] = at + 1
                 entries[at].row, entries[at].x = i, share * data[k]
         for k in range(d):
-            square = largest = 0.0
+            largest = 0.0
             for i in range(start[k], start[k + 1]):
-                x = entries[i].x
-                square += x * x
-                largest = max(largest, fabs(x))
-            squares[k], most[k] = square * unit * unit, largest * unit
+                largest = max(largest, fabs(entries[i].x))
+            most[k] = largest * unit
 
 
 cdef class Columns:
@@ -98,52 +98,46 @@ cdef class Columns:
                 if v[k] != 0.0:
                     apcg_add(&self.at, ids[k], v[k], &out[0, 0] + (rows[k] * n if many else 0))
 
-    def scaled(self, const int64_t[::1] ids, const double[::1] root, unsigned char[::1] out,
-               int64_t[::1] starts, double[::1] squares, double[::1] products):
-        """The columns `ids` times root, row by row; their squares, and their products with root."""
-        cdef apcg_entry *to = <apcg_entry *> &out[0] if out.shape[0] else NULL
-        cdef const apcg_entry *a
-        cdef Py_ssize_t k
-        cdef int64_t i, at = 0
-        cdef double x, square, product
+    def bends(self, const int64_t[::1] ids, const double[::1] bend, double[::1] squares,
+              double[::1] products):
+        """For the columns `ids` sum_i bend_i A_ij^2, and sum_i bend_i A_ij."""
         cdef apcg_columns A = self.at
-        starts[0] = 0
+        cdef Py_ssize_t k
+        cdef int64_t i
+        cdef double x, by, square, product
         with nogil:
             for k in range(ids.shape[0]):
                 square = product = 0.0
                 for i in range(A.start[ids[k]], A.start[ids[k] + 1]):
-                    a = A.entries + i
-                    x = a.x * root[a.row]
-                    to[at].row, to[at].x = a.row, x
-                    square += x * x
-                    product += x * root[a.row]
-                    at += 1
-                starts[k + 1] = at
+                    x = A.entries[i].x
+                    by = x * bend[A.entries[i].row]
+                    square += x * by
+                    product += by
                 squares[k], products[k] = square * A.unit * A.unit, product * A.unit
 
     def sweep(self, const int64_t[::1] ids, const double[::1] squares, const double[::1] slopes,
-              const double[::1] mean, int64_t[::1] positions, double[::1] v, double[::1] u,
-              const double[::1] a, const double[::1] b, const double[::1] lower,
+              const double[::1] mean, double total, double bend, double sigma,
+              int64_t[::1] positions, double[::1] v, double[::1] u, const double[::1] a,
+              const double[::1] b, const double[::1] lower,
               const double[::1] upper) -> tuple[float, int, float]:
         """A step on each position of a model: the greatest violation, how many are kept, and sigma.
 
-        Position k stands for the column ids_k, whose square is squares_k; it is that of the centred
-        column with an intercept, and mean_k is then <e, A_j> for a unit vector e, else `mean` is
-        empty. Those that are not zero, or moved, are then the first ones of `positions`.
-        u += A move, up to sigma e.
+        Position k stands for the column ids_k, with curvature squares_k and the mean mean_k, which
+        is empty without an intercept. Those that are not zero, or moved, are then the first ones of
+        `positions`. u += D A move; if bend is 0, each number of u has its D beside it.
         """
         cdef apcg_penalty p = penalty(a, b, lower, upper)
-        cdef double worst = 0.0, sigma = 0.0
+        cdef double worst = 0.0
         cdef Py_ssize_t kept, count = positions.shape[0]
         cdef apcg_set s
         if count == 0:
             return 0.0, 0, sigma
-        s = apcg_set(&ids[0], &squares[0], &slopes[0], NULL)
+        s = apcg_set(&ids[0], &squares[0], &slopes[0], NULL, total, bend)
         if mean.shape[0]:
             s.mean = &mean[0]
         with nogil:
-            kept = apcg_column_sweep(&self.at, &s, &positions[0], count, &v[0], &u[0], &sigma, &p,
-                                     &worst)
+            kept = apcg_column_sweep(&self.at, &s, &positions[0], count, &v[0], &u[0], bend == 0.0,
+                                     &sigma, &p, &worst)
         return worst, kept, sigma
 
 

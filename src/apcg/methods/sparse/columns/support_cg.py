@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ...._base.validation import Index, Vector
-from ...._kernels.data.matrix import inner
 from ....data.columns import Packed
 from ...linalg import conjugate_gradients
 from ..penalty import ScaledPenalty
@@ -169,28 +168,45 @@ class SupportModel:
 
 
 class ColumnModel(SupportModel):
-    """M with H = A'A; u = A (v - w) is kept. With an intercept A is less its means.
+    """M with H = X'D X; u = D X (v - w) is kept. With an intercept X is less its means.
 
-    squares   |A_j|^2 by position, mean and e with an intercept (see `columns.sweep`)
+    bend     D: for each row, or one number
+    squares  the diagonal of H by position
+    mean     the means of the columns, weighted by D; empty without an intercept
     """
 
     def __init__(
         self, packed: Packed, ids: Index, w: Vector, slopes: Vector, penalty: ScaledPenalty,
-        squares: Vector, rows: int, mean: Vector = _NONE, e: Vector = _NONE,
+        bend: Vector, rows: int, bends: tuple[Vector, Vector], *, centred: bool,
     ) -> None:  # fmt: skip
+        """`bends` are sum_i D_i x_ij^2 and sum_i D_i x_ij of these columns."""
         super().__init__(packed, ids, w, slopes, penalty)
-        self.u, self.mean, self._e, self._squares = np.zeros(rows), mean, e, squares
+        self._squares, sums = bends
+        self._bend, self._mean, self._sigma = bend, _NONE, 0.0
+        self._total = float(bend.sum()) if bend.size > 1 else rows * float(bend[0])
+        if centred:
+            self._mean = sums / self._total
+            left = self._squares - self._mean * sums
+            # 0 for a column that is constant up to rounding
+            self._squares = np.where(left > 1e-7 * self._squares, left, 0.0)
+        self._state = np.zeros((rows, 1 if bend.size == 1 else 2))
+        if bend.size > 1:
+            self._state[:, 1] = bend
+
+    @property
+    def u(self) -> Vector:
+        """D X (v - w)"""
+        return np.ascontiguousarray(self._state[:, 0])
 
     def sweep(self) -> float:
         """A step on each position; those that then are zero are left out of the next sweep."""
         self.spent += float(self.cost[self.positions].sum())
-        worst, kept, sigma = self._packed.columns.sweep(
-            self._ids, self._squares, self._slopes, self.mean, self.positions, self.v, self.u,
-            *self._penalty.parts,
+        bend = float(self._bend[0]) if self._bend.size == 1 else 0.0
+        worst, kept, self._sigma = self._packed.columns.sweep(
+            self._ids, self._squares, self._slopes, self._mean, self._total, bend, self._sigma,
+            self.positions, self.v, self._state.reshape(-1), *self._penalty.parts,
         )  # fmt: skip
         self.positions = self.positions[:kept].copy()
-        if self._e.size:
-            self.u -= sigma * self._e
         return worst
 
     @property
@@ -198,29 +214,52 @@ class ColumnModel(SupportModel):
         return self._squares
 
     def pull(self, S: Index) -> Vector:
-        return self._slopes[S] - self._packed.dots(self.u, self._ids[S])
+        left = self._slopes[S] - self._packed.dots(self.u, self._ids[S])
+        return left + self._total * self._sigma * self._mean[S] if self._mean.size else left
 
     def bent(self, S: Index, turn: Turn | None) -> Product:
-        ids, mean = self._ids[S], self.mean[S] if self.mean.size else _NONE
+        ids = self._ids[S]
 
         def by_columns(way: Vector) -> Vector:
-            q = np.zeros(self.u.size)
+            q = np.zeros(len(self._state))
             self._packed.add(ids, way, q)
+            q *= self._bend
             return self._packed.dots(q, ids)
 
         product = by_columns if turn is None else turn.gram(S)
-        return (lambda way: product(way) - mean * (mean @ way)) if mean.size else product
+        if not self._mean.size:
+            return product
+        mean = self._mean[S]
+        return lambda way: product(way) - (self._total * (mean @ way)) * mean
 
     def go(self, S: Index, step: Vector) -> None:
-        self._packed.add(self._ids[S], step, self.u)
-        if self._e.size:
-            self.u -= inner(self._e, self.u) * self._e
+        far = np.zeros(len(self._state))
+        self._packed.add(self._ids[S], step, far)
+        self._state[:, 0] += self._bend * far
+        if self._mean.size:
+            self._sigma += float(self._mean[S] @ step)
+
+    def way(self) -> tuple[Vector, float]:
+        """What the predictions change by, and the intercept's part of that."""
+        step = self.v - self._w
+        if self._bend.size == 1:
+            way = self._state[:, 0] / self._bend[0]
+        else:
+            way = np.zeros(len(self._state))
+            self._packed.add(self._ids, step, way)
+        if not self._mean.size:
+            return way, 0.0
+        shift = -float(self._mean @ step)
+        return way + shift, shift
 
     def smooth(self) -> float:
-        return 0.5 * inner(self.u, self.u) - float(self._slopes @ (self.v - self._w))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squares = np.square(self._state[:, 0]) / self._bend
+        square = float(np.sum(squares, where=self._bend > 0)) - self._total * self._sigma**2
+        return 0.5 * square - float(self._slopes @ (self.v - self._w))
 
-    def kept(self) -> Vector:
-        return self.u.copy()
+    def kept(self) -> tuple[Vector, float]:
+        return self._state[:, 0].copy(), self._sigma
 
-    def back(self, kept: Vector) -> None:
-        self.u[:] = kept
+    def back(self, kept: tuple[Vector, float]) -> None:
+        self._state[:, 0], self._sigma = kept

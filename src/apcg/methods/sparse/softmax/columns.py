@@ -175,7 +175,7 @@ class ClassColumnsRun(PackedRun):
             packed, W, w, self.slopes[ids, classes], near, self.at, self.losses, bend.floor,
             self.problem.intercept,
         )  # fmt: skip
-        _, high = self._sweep(model)
+        *_, high = self._sweep(model, value)
         if self.theta == 1 and high:
             model.face(self.pace.most, self.tuning.residual)
         self.cost += model.spent / (2 * max(self._samples.nnz * self.losses.K, 1))
