@@ -23,7 +23,6 @@ from .tuning import SetTuning
 #: what `GramModel.solve` takes
 Wanted = tuple[float, float, float, float]
 
-
 #: below this relative gap a run that gets no further is at the end of double precision
 STALL = 1e-9
 #: a model that is not exact is solved to this part of the violation it began with
@@ -433,8 +432,7 @@ class SparseRun(Run):
         for _ in range(TRIALS):
             new = losses.along(seen.z, way, t)
             change = new.value + penalty.value(new_w) - seen.value - before
-            # a promise that overflows is none
-            if change <= ARMIJO * t * min(promised, 0.0) + slack:
+            if change <= ARMIJO * t * min(promised, 0.0) + slack:  # not if that overflows
                 break
             if t == 1:
                 steeper = losses.secant(seen, new, way)
