@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._base.validation import Index, Vector
 from .._base.validation import Matrix as Table
-from .._kernels.sparse import panels
+from .._kernels.data import products_k
 from .matrix import Stored
 from .products_k import padded
 
@@ -89,7 +89,7 @@ class Dense(Stored):
             if K in _FEW_OUTPUTS or _FEW * some.size <= self._d:
                 chosen, out = np.zeros((some.size, padded(K))), np.empty((len(X), padded(K)))
                 chosen[:, :K] = W[some]
-                panels.times(X, some, chosen, out)
+                products_k.dense_times(X, some, chosen, out)
                 return np.ascontiguousarray(out[:, :K])
         return np.asarray(X @ W)
 
@@ -103,7 +103,7 @@ class Dense(Stored):
         if R.strides[1] != R.itemsize or R.strides[0] < R.itemsize * K:
             R = np.ascontiguousarray(R)
         out, rest = np.zeros((K, self._d)), np.zeros((K, 8))
-        panels.adjoint(X, R, rest, out)
+        products_k.dense_adjoint(X, R, rest, out)
         return np.ascontiguousarray(out.T)
 
     def _gram(self, s: Vector) -> Table:

@@ -8,6 +8,7 @@ import pytest
 from group_cases import off
 
 from apcg import ERM
+from apcg._kernels.data import products_k
 from apcg._kernels.sparse import panels
 from apcg.certify.points import Start
 from apcg.methods.base import Budget, Target
@@ -43,14 +44,14 @@ def test_products_with_data_by_rows(n, d, K):
     rng = np.random.default_rng(10 * n + K)
     X, R, W = rng.standard_normal((n, d)), rng.standard_normal((n, K + 2)), np.zeros((d, wide(K)))
     out = np.zeros((K, d))
-    panels.adjoint(X, R[:, :K], np.zeros((K, 8)), out)
+    products_k.dense_adjoint(X, R[:, :K], np.zeros((K, 8)), out)
     assert out == pytest.approx(R[:, :K].T @ X, abs=1e-12)
     if K == 1:
         return
     some = np.flatnonzero(rng.random(d) < 0.6)
     W[:, :K] = rng.standard_normal((d, K))
     got = np.empty((n, wide(K)))
-    panels.times(X, some, np.ascontiguousarray(W[some]), got)
+    products_k.dense_times(X, some, np.ascontiguousarray(W[some]), got)
     assert got[:, :K] == pytest.approx(X[:, some] @ W[some, :K], abs=1e-12)
 
 

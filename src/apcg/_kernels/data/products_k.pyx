@@ -198,3 +198,33 @@ def spread_features(const double[:, ::1] rows, const Py_ssize_t[::1] order,
             for j in range(own_ptr[i], own_ptr[i + 1]):
                 for k in range(K):
                     out[features[j], k] = own[j] * x[i, k]
+
+
+# ---- dense X, few outputs ---------------------------------------------------------------------------
+
+cdef extern from "few_outputs.h" nogil:
+    void apcg_rows_dot(const double *X, Py_ssize_t rows, Py_ssize_t d, const double *R,
+                       Py_ssize_t outputs, Py_ssize_t wide, double *rest, double *out)
+    void apcg_rows_tdot(const double *X, Py_ssize_t rows, Py_ssize_t d, const Py_ssize_t *some,
+                        Py_ssize_t count, const double *W, Py_ssize_t wide, double *out)
+
+
+def dense_adjoint(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest,
+                  double[:, ::1] out):
+    """out += R'X; numbers of a row of R are side by side. `rest`, 8 for each output, is zero."""
+    if out.shape[0] == 0 or out.shape[1] == 0 or X.shape[0] == 0:
+        return
+    with nogil:
+        apcg_rows_dot(&X[0, 0], X.shape[0], X.shape[1], &R[0, 0], out.shape[0],
+                      R.strides[0] // <Py_ssize_t>sizeof(double), &rest[0, 0], &out[0, 0])
+
+
+def dense_times(const double[:, ::1] X, const Py_ssize_t[::1] some, const double[:, ::1] W,
+                double[:, ::1] out):
+    """out = X_S W, for some columns S; W has a row for each, of a multiple of four numbers."""
+    if X.shape[0] == 0 or some.shape[0] == 0:
+        out[:, :] = 0.0
+        return
+    with nogil:
+        apcg_rows_tdot(&X[0, 0], X.shape[0], X.shape[1], &some[0], some.shape[0], &W[0, 0],
+                       W.shape[1], &out[0, 0])

@@ -38,31 +38,7 @@ cdef extern from "panels.h" nogil:
     void apcg_panel_products(const double *X, const double *R, Py_ssize_t rows, Py_ssize_t panels,
                              Py_ssize_t outputs, Py_ssize_t wide, double scale, double *room,
                              double *out)
-    void apcg_rows_dot(const double *X, Py_ssize_t rows, Py_ssize_t d, const double *R,
-                       Py_ssize_t outputs, Py_ssize_t wide, double *rest, double *out)
-    void apcg_rows_tdot(const double *X, Py_ssize_t rows, Py_ssize_t d, const Py_ssize_t *some,
-                        Py_ssize_t count, const double *W, Py_ssize_t wide, double *out)
     double apcg_largest(const double *B, Py_ssize_t size, Py_ssize_t step, double *room)
-
-
-def adjoint(const double[:, ::1] X, const double[:, :] R, double[:, ::1] rest, double[:, ::1] out):
-    """out += R'X; numbers of a row of R are side by side. `rest`, 8 for each output, is zero."""
-    if out.shape[0] == 0 or out.shape[1] == 0 or X.shape[0] == 0:
-        return
-    with nogil:
-        apcg_rows_dot(&X[0, 0], X.shape[0], X.shape[1], &R[0, 0], out.shape[0],
-                      R.strides[0] // <Py_ssize_t>sizeof(double), &rest[0, 0], &out[0, 0])
-
-
-def times(const double[:, ::1] X, const Py_ssize_t[::1] some, const double[:, ::1] W,
-         double[:, ::1] out):
-    """out = X_S W, for some columns S; W has a row for each, of a multiple of four numbers."""
-    if X.shape[0] == 0 or some.shape[0] == 0:
-        out[:, :] = 0.0
-        return
-    with nogil:
-        apcg_rows_tdot(&X[0, 0], X.shape[0], X.shape[1], &some[0], some.shape[0], &W[0, 0],
-                       W.shape[1], &out[0, 0])
 
 
 def pack(const value_t[:, ::1] X, const Py_ssize_t[::1] column, const double[::1] mean,
