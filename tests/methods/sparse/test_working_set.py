@@ -173,6 +173,28 @@ def test_slopes_are_exact_where_float32_is_too_coarse():
     assert narrow.slack == 1e-14
 
 
+def test_a_look_that_failed_with_exact_slopes_makes_a_run_aim_lower():
+    """Rounding is between its gap and that of the certificate: it must not stay where it is."""
+    p = problem("squared", "columns")
+    run = COLUMNS.start(p, Start(), Target(1e-4), np.random.default_rng(0))
+    run.exact = True
+    run.advance(Budget(10**4))
+    reached = run.relative
+    assert 0 < reached <= 1e-4
+    run._tol = 1.001 * reached
+    run.seen(certify(p, run.point().bare()))
+    run.advance(Budget(10**4))
+    assert run.relative <= 0.501 * reached
+
+
+def test_with_exact_slopes_predictions_do_not_drift_from_w():
+    """They come from w alone: a step along the copy in float32 would leave 1e-8 or so."""
+    p = problem("logistic", "columns")
+    run = COLUMNS.start(p, Start(), Target(1e-11), np.random.default_rng(0))
+    run.advance(Budget(10**4))
+    np.testing.assert_allclose(run.at.z, p.samples.times(run.w) + run.b, rtol=0, atol=1e-13)
+
+
 @examples(60)
 @given(
     seed=st.integers(0, 10**6),
