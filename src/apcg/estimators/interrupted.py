@@ -57,7 +57,9 @@ def solved(
         in_threads([partial(one, k) for k in range(len(calls))], n_jobs)
     except KeyboardInterrupt:  # heard while it waits for threads
         pressed.append(-1)
-    return [found[k] if k in found else spare(k) for k in range(len(calls))]
+    for k in set(range(len(calls))) - found.keys():
+        found[k] = spare(k)
+    return list(map(found.__getitem__, range(len(calls))))
 
 
 def unsolved(problem: ERM, at: Start | None, options: dict[str, Any], passes: int = 0) -> Solution:

@@ -137,26 +137,18 @@ class Linear(SparseCoefMixin, CallbackSupportMixin, BaseEstimator):
         solutions = self._solve_all(plan, starts, task)
         try:
             task.end(lambda: plan.describe(solutions))
-        except KeyboardInterrupt:
+            self._keep(plan, solutions)
+        except KeyboardInterrupt:  # heard on the way: the attributes are set all the same
             self._keep(plan, solutions)
             raise
-        self._keep(plan, solutions)
         self._warn(solutions, plan.names, self.tol)
 
     def _keep(self, plan: Plan, solutions: Sequence[Solution]) -> None:
-        """The attributes after `fit`: as they are for one problem, lists for more.
-
-        Ctrl-C during that is passed on when all of them are there.
-        """
+        """The attributes after `fit`: as they are for one problem, lists for more."""
         interface = "estimator" if hasattr(self, "warm_start") else "search"
-        pressed = any(r.status.code == "interrupted" for r in solutions)
-        try:
-            made = {**plan.describe(solutions), **certificates(solutions, interface)}
-        except KeyboardInterrupt:
-            pressed = True
-            made = {**plan.describe(solutions), **certificates(solutions, interface)}
+        made = {**plan.describe(solutions), **certificates(solutions, interface)}
         self.__dict__.update(made, n_iter_=max(1, *(r.epochs for r in solutions)))
-        if pressed:
+        if any(r.status.code == "interrupted" for r in solutions):
             raise KeyboardInterrupt  # the attributes are those of the best points so far
 
     def _warn(self, solutions: Sequence[Solution], names: Sequence[str], tol: float) -> None:

@@ -79,15 +79,24 @@ class Search(Linear):
                 each._best(X, y, target, weights, plan, parts, grid, scored, scorer, task, alone)
                 for each, plan in zip(tried, plans, strict=True)
             ]
+        try:
+            first = self._choose(tried, best, grid)
+        except KeyboardInterrupt:  # heard on the way: the attributes are set all the same
+            self._choose(tried, best, grid)
+            raise
+        plan = plans[first]
+        plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
+        # from zero, so that it is the same as a fit with this alpha
+        self._finish(plan, [None] * len(plan.problems), task)
+
+    def _choose(self, tried: list[Any], best: list[int], grid: Vector) -> int:
+        """Of the searches the one with the best score, by number; its alpha is chosen."""
         means = [_mean(each.scores_)[k] for each, k in zip(tried, best, strict=True)]
         first = int(np.argmax(means))
         self.alpha_ = float(grid[best[first]])
         self.best_score_ = float(np.mean(tried[first].scores_[best[first]]))
         ratios.keep(self, tried, tried[first], grid)
-        plan = plans[first]
-        plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
-        # from zero, so that it is the same as a fit with this alpha
-        self._finish(plan, [None] * len(plan.problems), task)
+        return first
 
     def _best(
         self,
