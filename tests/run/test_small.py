@@ -185,6 +185,7 @@ def test_which_problems_are_solved_here():
     assert taken(problem(loss="squared", penalty="elasticnet", intercept=True))
     assert taken(problem(n=5_000, loss="squared"))
     assert taken(problem(n=2_000))
+    assert taken(problem(n=2_000, d=100))
     assert taken(softmax())
     assert taken(problem(loss="hinge"))
     assert taken(rows_alike())
@@ -192,6 +193,7 @@ def test_which_problems_are_solved_here():
     assert not taken(rows_alike(n=20))
     for other in (
         problem(n=200_000, d=60),
+        problem(n=2_000, d=70, loss="squared_hinge"),
         problem(n=15),
         problem(loss="hinge", n=1_900, d=50),
         problem(penalty="l1"),

@@ -44,8 +44,9 @@ from .loop import Options
 
 #: Features at most, rows for each feature at least, and numbers of X at most. Of the plan's time
 #: the squared loss takes 0.3 to 0.6 with 1.6e5 numbers, 0.6 to 1.4 with 5e6; smooth losses 0.4 to
-#: 0.7 (5,000 x 60 to 100,000 x 20).
-FEATURES, ROWS, NUMBERS = 60, 3, 1e7
+#: 0.7 (5,000 x 60 to 100,000 x 20). The logistic loss may have more features: 500 x 100 0.4 to 0.5,
+#: 50,000 x 100 0.7. (A squared hinge needs other steps: 10 classes of digits with 65, 1.4.)
+FEATURES, EVEN, ROWS, NUMBERS = 60, 100, 3, 1e7
 #: One weight for all rows and at least so many numbers of X: its Gram matrix is by BLAS, in 0.6 of
 #: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
 BLAS = 2**16
@@ -79,6 +80,7 @@ def is_small(problem: ERM) -> bool:
     if n < d:
         return _is_wide(p)
     most = OF_COLUMNS if p.K > 1 and loss.name == "squared" else FEATURES
+    most = EVEN if loss.kernel == "logistic" else most
     if d > most or n < ROWS * d or p.samples.sparse:
         return False
     if n * d > NUMBERS or not p.samples.in_memory or not loss.compiled:
