@@ -1,13 +1,25 @@
 """Numbers at the ends of the floating point range: an answer, or an error that says what to do."""
 
+import contextlib
 import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from apcg import ERM, APCGClassifierCV, functions, losses, minimize, penalties, solve
-from apcg._base.weights import LEAST
+from apcg import (
+    ERM,
+    APCGClassifierCV,
+    APCGRegressor,
+    functions,
+    linear_model,
+    losses,
+    minimize,
+    path,
+    penalties,
+    solve,
+)
+from apcg._base.weights import LEAST, mean
 from apcg.certify.certificate import certify
 from apcg.methods.base import Point, Work
 from apcg.run.loop import IDLE
@@ -168,11 +180,37 @@ HUGE = 10**400
         lambda: penalties.L1(HUGE),
         lambda: losses.Huber(HUGE),
         lambda: minimize(functions.LeastSquares(X, Y), mu=HUGE),
+        lambda: linear_model.Ridge(alpha=HUGE).fit(X, Y),
+        lambda: linear_model.LogisticRegression(C=HUGE).fit(X, Y),
+        lambda: linear_model.LinearSVC(C=HUGE).fit(X, Y),
     ],
 )
 def test_integers_beyond_floating_point(call):
     with pytest.raises(ValueError, match=r"must be below (1e308|2\^62)"):
         call()
+
+
+@pytest.mark.parametrize("C", [1e-320, 1e308])
+def test_a_c_whose_inverse_overflows_warns_nobody(C):
+    model = linear_model.LogisticRegression(C=C, max_iter=1000)
+    with contextlib.suppress(ValueError):  # alpha is infinite
+        model.fit(X, Y)
+        assert np.isfinite(model.coef_).all()
+
+
+def test_sums_of_labels_and_weights_that_overflow():
+    labels = np.array([1e308, 0.9e308, 0.8e308, 0.7e308])
+    assert mean(labels) == pytest.approx(0.85e308)
+    assert mean(labels[:, None]) == pytest.approx(0.85e308)
+    assert mean(np.arange(4.0), np.full(4, 1e308)) == pytest.approx(1.5)
+    with pytest.raises(ValueError, match="cale"):
+        APCGRegressor().fit(X[:4], labels)
+
+
+def test_a_path_to_next_to_no_penalty_has_an_answer():
+    found = path(ERM(X, X @ np.ones(4), "squared", "l1", 0.1), [1.0, 1e-320], max_epochs=50)
+    assert len(found) == 2
+    assert found[1].gap <= found[1].primal
 
 
 def test_a_time_is_no_number():

@@ -147,6 +147,14 @@ def check_length(v: Any, length: int, name: str, *, columns: bool = False) -> No
         raise ValueError(f"{name} must have length {length}, got an array of shape {shape}.")
 
 
+def floats(value: Any, name: str) -> Vector:
+    """Numbers as float64, or an error that names what is too large for that."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be below 1e308, got a larger integer.") from error
+
+
 def number(
     value: Any,
     name: str,

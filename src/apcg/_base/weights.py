@@ -46,6 +46,15 @@ def divisor(weights: Vector) -> Vector:
 
 def mean(y: Vector, weights: Vector | None = None) -> Any:
     """The mean over the samples, of each column if there are several."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _mean(y, weights)
+    if np.isfinite(found).all():
+        return found
+    size = np.abs(y).max()  # of numbers whose sum overflows
+    return _mean(y / size, None if weights is None else weights / weights.max()) * size
+
+
+def _mean(y: Vector, weights: Vector | None) -> Any:
     if weights is not None or y.ndim == 1:
         return np.average(y, axis=0, weights=weights)
     return np.ones(len(y), dtype=y.dtype) @ y / len(y)  # NumPy's sum takes ten times as long

@@ -60,7 +60,8 @@ class Classifier(LinearClassifierMixin, Linear):
         """X, the classes, the number of each sample's class, and weights or None."""
         check_sparse(X, "X")  # before scikit-learn converts it
         samples, labels = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
-        classes, codes = _classes(labels)
+        with np.errstate(invalid="ignore"):  # scikit-learn asks whether numbers are whole
+            classes, codes = _classes(labels)
         weights = checked_weights(sample_weight, samples)
         return samples, classes, codes, weights
 

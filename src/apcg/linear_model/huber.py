@@ -30,6 +30,7 @@ from sklearn.utils.validation import validate_data
 
 from .. import losses
 from .._base.validation import Vector
+from .._base.weights import mean
 from ..certify.certificate import certify, stated
 from ..certify.points import Certificate, Point, Report
 from ..certify.result import Status, answer
@@ -97,7 +98,7 @@ class HuberRegressor(Certified, theirs.HuberRegressor):
         )
         labels = np.asarray(labels, dtype=np.float64)
         weights, _ = private.sample_weights(sample_weight, samples)
-        offset = float(np.average(labels, weights=weights)) if self.fit_intercept else 0.0
+        offset = float(mean(labels, weights)) if self.fit_intercept else 0.0
         largest = np.abs(labels - offset).max()
         if largest > LARGEST:
             raise ValueError(f"the squares of y overflow: its largest is {largest:g}; scale y.")

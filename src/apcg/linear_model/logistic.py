@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel
 
-from .._base.validation import Vector
+from .._base.validation import Vector, floats
 from ..certify.result import Solution
 from ..estimators.linear import Plan
 from . import _sklearn as private
@@ -130,7 +130,7 @@ def logistic_path(
     """
     told = private.LOGISTIC_DEFAULTS | told | {"y": y}
     answers = Answers(told["solver"]) if answers is None else answers
-    Cs = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else np.asarray(Cs, dtype=np.float64)
+    Cs = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else floats(Cs, "C")
     old = classes is None
     known = np.unique(y) if old else np.asarray(classes)
     odd = multi_class == "multinomial" and known.size == 2
@@ -156,7 +156,9 @@ def logistic_path(
     if each.alone:
         coefs, passes = [each.constant(X.shape[1])] * len(Cs), [1] * len(Cs)
     else:
-        found = _solve(X, codes, each, weights, 1 / (Cs * total), answers, told)
+        with np.errstate(over="ignore"):  # ERM refuses what overflows
+            alphas = 1 / (Cs * total)
+        found = _solve(X, codes, each, weights, alphas, answers, told)
         coefs = [
             each.coefficients(r.w, r.intercept, X.shape[1], free=bool(np.isinf(C)))
             for r, C in zip(found, Cs, strict=True)

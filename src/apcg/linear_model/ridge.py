@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.validation import Vector, is_sparse
+from .._base.validation import Vector, floats, is_sparse
 from .._base.weights import mean
 from ..estimators.linear import Plan
 from ..problems.erm import ERM
@@ -38,7 +38,9 @@ class RidgeFit(private.BaseRidge):
         answers = Answers()
         weights, total = private.sample_weights(sample_weight, X)
         alphas = alphas_of(self.alpha, 1 if y.ndim == 1 else y.shape[1])
-        _solve(self, X, y, weights, alphas / total, answers)
+        with np.errstate(over="ignore"):  # ERM refuses what overflows
+            alphas = alphas / total
+        _solve(self, X, y, weights, alphas, answers)
         answers.keep(self)
         return self
 
@@ -115,7 +117,7 @@ def _solver(model: Any, sparse: bool) -> str:
 
 def alphas_of(alpha: Any, n_targets: int) -> Vector:
     """One alpha, or one for each target."""
-    alphas = np.ravel(np.asarray(alpha, dtype=np.float64))
+    alphas = np.ravel(floats(alpha, "alpha"))
     if alphas.size not in (1, n_targets):
         raise ValueError(
             "Number of targets and number of penalties do not correspond: "

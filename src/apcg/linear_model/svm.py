@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import losses
-from .._base.validation import Index, Vector, is_sparse
+from .._base.validation import Index, Vector, floats, is_sparse
 from ..data.check import by_row
 from ..estimators.linear import Plan
 from ..problems.erm import ERM
@@ -140,6 +140,7 @@ def fit_liblinear(
             )
         )  # fmt: skip
     samples = _with_constant(X, intercept_scaling, penalty) if fit_intercept else X
+    C = float(floats(C, "C"))
     if target is None:
         made = losses.SquaredEpsilonInsensitive if squared else losses.EpsilonInsensitive
         kind = made(epsilon)

@@ -296,14 +296,14 @@ class SparseRun(Run):
         model violates: the pass is then all that a certificate takes. `near` is as for `arrive`.
         """
         self.cost += 0.5
-        if not self.plain or self.theta > 1:
+        paired, s = self.plain and self.theta <= 1, 1.0
+        if paired and not self.penalty.ridged:
+            s = 1 / max(1.0, self.most_inside(near))
+        if not paired or s == 0:  # a_j is nothing beside the slopes
             self.now(descent=self.losses.descent(self.at.slope), pair=None)
             return
-        x, s = self.losses.dual_of(self.at.slope), 1.0
-        if not self.penalty.ridged:
-            s = 1 / max(1.0, self.most_inside(near))
-        if s < 1:
-            x *= s
+        x = self.losses.dual_of(self.at.slope)
+        x *= s
         v, descent = self.losses.v_of(x, s)
         self.now(descent=descent, pair=(x, v))
 
