@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from apcg import ERM, solve
 from apcg.certify.points import Start
 from apcg.methods import registry
-from apcg.penalties import Box, GroupLasso
+from apcg.penalties import L2, Box, GroupLasso
 
 FOR_ONE = sorted(set(registry.names()) - {"one_by_one"})  # which is for many outputs
 
@@ -36,7 +36,12 @@ def test_every_method_refuses_a_bad_start(method, start, message):
     if method == "newton_ids":
         X = sp.csr_array(X)
     free = method != "accelerated_sdca"  # which has no place for an intercept
-    others = {"group_set": GroupLasso([2]), "interior_l1": "l1", "newton_bounds": Box(-1.0, 1.0)}
+    others = {
+        "group_set": GroupLasso([2]),
+        "interior_l1": "l1",
+        "newton_bounds": Box(-1.0, 1.0),
+        "scaled": L2([1.0, 2.0]),
+    }
     penalty = None if method == "least_squares" else others.get(method, "l2")
     p = ERM(X, [1, -1, 1, -1, 1, -1], loss, penalty, alpha=0.1, intercept=free)
     if method == "least_squares" and message == "dual feasible":  # every x is

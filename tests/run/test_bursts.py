@@ -106,8 +106,8 @@ def test_the_first_steps_are_those_of_newton(loss, intercept):
 
 
 def test_classes_begin_with_shared_steps(monkeypatch):
-    X = np.random.default_rng(0).standard_normal((2400, 12))  # too many for the small lane
-    y, calls = np.arange(2400) % 3, []
+    X = np.random.default_rng(0).standard_normal((1200, 64))  # too wide for the small lane
+    y, calls = np.arange(1200) % 3, []
     whole = together.first_steps
     monkeypatch.setattr(together, "first_steps", lambda ps: calls.append(1) or whole(ps))
     model = APCGClassifier("squared_hinge", alpha=1e-7, random_state=0).fit(X, y)

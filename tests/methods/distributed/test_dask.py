@@ -270,19 +270,19 @@ def test_errors_name_the_chunk(client):
 
 def test_a_worker_that_lives_may_take_long_for_its_first_shard(client, monkeypatch):
     """Its import of apcg, say; `timeout` is for clusters without workers."""
-    monkeypatch.setattr(engine, "_PATIENCE", 0.05)
+    monkeypatch.setattr(engine, "_PATIENCE", 0.2)
 
     class Late:
         def answer(self):
             return 1
 
     def late(rows):
-        time.sleep(1.0)
+        time.sleep(3.0)
         return Late()
 
     two(client)
     rows = [da.ones(2, chunks=2).to_delayed()[0]]
-    with engine.DaskEngine(client, rows, late, timeout=0.3) as made:
+    with engine.DaskEngine(client, rows, late, timeout=1.5) as made:
         assert made.each("answer") == [1]
 
 

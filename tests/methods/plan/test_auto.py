@@ -200,6 +200,6 @@ def test_auto_steers_by_looks_of_its_own():
         own = solve(p, random_state=0)
         seldom = solve(p, check_every=60, random_state=0)
         assert own.converged
-        assert own.epochs < 50
+        assert seldom.epochs < own.epochs + 60
         assert seldom.converged
         assert len(seldom.trace["epoch"]) == 2  # the start, and the first check
