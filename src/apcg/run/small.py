@@ -45,8 +45,9 @@ from .loop import Options
 #: Features at most, rows for each feature at least, and numbers of X at most. Of the plan's time
 #: the squared loss takes 0.3 to 0.6 with 1.6e5 numbers, 0.6 to 1.4 with 5e6; smooth losses 0.4 to
 #: 0.7 (5,000 x 60 to 100,000 x 20). The logistic loss may have more features: 500 x 100 0.4 to 0.5,
-#: 50,000 x 100 0.7. (A squared hinge needs other steps: 10 classes of digits with 65, 1.4.)
-FEATURES, EVEN, ROWS, NUMBERS = 60, 100, 3, 1e7
+#: 450 x 150 0.2 to 1.3, 10,000 x 150 0.9, 20,000 x 200 1.4. (A squared hinge needs other steps: 10
+#: classes of digits with 65 features 1.4.)
+FEATURES, EVEN, ROWS, NUMBERS = 60, 150, 3, 1e7
 #: One weight for all rows and at least so many numbers of X: its Gram matrix is by BLAS, in 0.6 of
 #: the CPU of our own loops. (Its threads cost more on small ones, and weights a copy of X.)
 BLAS = 2**16
@@ -66,7 +67,7 @@ SAMPLES, LARGEST, SHARE, ROUGH = 15, 0.34, 0.1, 1e-2
 TIGHT = 1e-10
 #: Steps of Newton's method, and sweeps of coordinate descent, before the usual way is taken; and
 #: passes that a user must leave for that.
-STEPS, SWEEPS, PASSES = 40, 500, 100
+STEPS, SWEEPS, PASSES = 80, 500, 100
 #: Sweeps for an alpha of a path, which begins at the answer before; the gap that moments can show.
 PATH_SWEEPS, ENOUGH, EPS = 5000, 1e-8, 2.0**-52
 

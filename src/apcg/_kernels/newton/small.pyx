@@ -98,7 +98,7 @@ cdef void look(Problem *p, const double *w, bint bends) noexcept nogil:
             p.H[j * size + j] += p.ridge[j]
     if size > d:
         p.g[d] = p.off
-    p.cost += 1.0 + (0.25 * d if bends else 0.0)
+    p.cost += 1.0 + (H_ns(d) / look_ns(d) if bends else 0.0)
 
 
 cdef double go(Problem *p, const double *way, double slope, bint bends, const double *w,
