@@ -203,7 +203,7 @@ INSTANCES = [
     ours.RidgeClassifier(class_weight="balanced"),
     ours.Lasso(alpha=0.1, positive=True),
     ours.ElasticNet(l1_ratio=1.0, fit_intercept=False),
-    ours.QuantileRegressor(alpha=0.0, quantile=0.8),
+    ours.QuantileRegressor(alpha=0.1, quantile=0.8),
     ours.HuberRegressor(epsilon=3.0, fit_intercept=False),
 ]
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._base.validation import Vector
+from .._base.validation import Vector, is_sparse
 from ..certify.certificate import certify, stated
 from ..certify.points import Point, Report, Start
 from ..certify.result import Solution, Status, Trace, answer
@@ -56,6 +56,8 @@ def gap_for(problem: ERM) -> Gap:
 
 #: max_iter=None
 PASSES = 1000
+#: A sparse X with at most so many numbers and zeros is made dense: the last digits cost less there.
+TINY = 2**13
 
 
 #: How the warning begins, by the solver that was asked for: in scikit-learn's words, which programs
@@ -70,6 +72,11 @@ WORDS = {
     "sag": "The max_iter was reached which means the coef_ did not converge",
     "saga": "The max_iter was reached which means the coef_ did not converge",
 }
+
+
+def dense_if_tiny(X: Any) -> Any:
+    """X, as an array if it is a sparse matrix of next to nothing."""
+    return X.toarray() if is_sparse(X) and X.shape[0] * X.shape[1] <= TINY else X
 
 
 class Answers:

@@ -18,6 +18,7 @@ from .._base.validation import Index, Vector
 from ..certify.points import Start
 from ..estimators.linear import start_at
 from ..problems.erm import ERM
+from .answers import dense_if_tiny
 
 #: The intercept of a class without samples is so far below the others: a probability of 1e-13.
 NEVER = 30.0
@@ -59,7 +60,7 @@ class Classes:
             labels = np.minimum(place, self.there.size - 1)  # of weight zero: any will do
             loss = losses.Multinomial(self.there.size)
         return ERM(
-            X, labels, loss, penalty, 1.0, sample_weight=weights, l1_ratio=l1_ratio,
+            dense_if_tiny(X), labels, loss, penalty, 1.0, sample_weight=weights, l1_ratio=l1_ratio,
             intercept=self.intercept,
         )  # fmt: skip
 

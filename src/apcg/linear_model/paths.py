@@ -146,7 +146,9 @@ def _asked(n_alphas: Any, alphas: Any) -> tuple[Any, int]:
     if _COUNT == "deprecated" and n_alphas != "deprecated":
         warnings.warn(
             "'n_alphas' was deprecated in 1.9 and will be removed in 1.11. 'alphas' now accepts "
-            "an integer value which removes the need to pass 'n_alphas'.",
+            "an integer value which removes the need to pass 'n_alphas'. The default value of "
+            "'alphas' will change from None to 100 in 1.11. Pass an explicit value to 'alphas' and "
+            "leave 'n_alphas' to its default value to silence this warning.",
             FutureWarning,
             stacklevel=4,
         )

@@ -24,13 +24,11 @@ from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, gap_for, iterations
+from .answers import Answers, Certified, dense_if_tiny, gap_for, iterations
 
 #: A dense X of so many numbers, 8 MB, is copied to have one more column: what is made for rows of
 #: few features (`run.small`) reads one array.
 COPIED = 2**20
-#: A sparse X with at most so many numbers and zeros is made dense: the last digits cost less there.
-TINY = 2**13
 
 #: Names of losses: scikit-learn's, ours
 LOSSES = {"logistic_regression": "logistic", "hinge": "hinge", "squared_hinge": "squared_hinge"}
@@ -160,9 +158,8 @@ def fit_liblinear(
 
 def _with_constant(X: Any, value: float, penalty: str) -> Any:
     """X with one more column that has this value everywhere."""
+    X = dense_if_tiny(X)
     size, sparse = X.shape[0] * X.shape[1], is_sparse(X)
-    if sparse and size <= TINY:
-        X, sparse = X.toarray(), False
     if penalty != "l1" and (sparse or size > COPIED):
         return by_row(X, "X").bordered(value)
     if sparse:
