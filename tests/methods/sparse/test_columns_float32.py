@@ -185,7 +185,9 @@ def test_a_sample_is_for_more_rows_where_there_are_sweeps(columns, n, sampled):
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("n", [30, 150])
-@pytest.mark.parametrize("tuning", [{}, {"narrow_grams": 0}, {"strip_costs": ((9e9, 9e9), 9e9, 0)}])
+@pytest.mark.parametrize(
+    "tuning", [{}, {"float32_grams": 0}, {"float32_costs": ((9e9, 9e9), 9e9, 0)}]
+)
 def test_the_answer_is_at_rest(loss, name, intercept, n, tuning):
     X, y = data(loss, n)
     weights = np.random.default_rng(1).random(n)
@@ -265,7 +267,7 @@ def test_there_are_so_many_gram_matrices_in_float32(monkeypatch):
     p = ERM(X, y, "logistic", "l1", top(X, y, "logistic") / 1000)
     for most in (0, 1):
         made.clear()
-        method = WorkingSet(SetTuning(narrow_grams=most, kept=(0.0, 0.0)))
+        method = WorkingSet(SetTuning(float32_grams=most, kept=(0.0, 0.0)))
         assert solve(p, method, tol=1e-9, max_epochs=10**4, random_state=0).converged
         assert len(made) == most
 
@@ -315,7 +317,7 @@ def pays(columns=24, rate=0.5, gap=1e-2, tol=1e-3, left=0.1, loss="logistic", **
 
 
 def test_sweeps_go_on_where_few_are_left():
-    costs = {"strip_costs": ((1.0, 1.0), 0.0, 1.0), "strip_sweeps": 4}
+    costs = {"float32_costs": ((1.0, 1.0), 0.0, 1.0), "float32_sweeps": 4}
     # 24 columns: a round costs 96, a Gram matrix 576; two of them as much as 12 rounds
     assert pays(rate=0.5, gap=10e-3, **costs)  # 7 rounds
     assert not pays(rate=0.5, gap=100e-3, left=5e-4, **costs)  # 14
@@ -326,12 +328,12 @@ def test_sweeps_go_on_where_few_are_left():
 
 
 def test_a_round_that_ends_it_is_a_whole_one():
-    costs = {"strip_costs": ((1.0, 1.0), 0.0, 0.1), "strip_sweeps": 4}
+    costs = {"float32_costs": ((1.0, 1.0), 0.0, 0.1), "float32_sweeps": 4}
     assert not pays(rate=1e-3, gap=1.1e-3, left=1e-5, **costs)  # a Gram matrix costs 58
 
 
 def test_sweeps_go_on_far_out_while_they_bring_digits_for_less():
-    costs = {"strip_costs": ((1.0, 1.0), 0.0, 1.0), "strip_sweeps": 4, "gap": 1e6, "tol": 1e-9}
+    costs = {"float32_costs": ((1.0, 1.0), 0.0, 1.0), "float32_sweeps": 4, "gap": 1e6, "tol": 1e-9}
     assert pays(rate=0.5, left=0.1, **costs)  # 0.3 digits a round, for which 173 are paid
     assert not pays(rate=0.8, left=0.1, **costs)  # 0.1
     assert not pays(rate=0.5, left=0.9e-3, **costs)  # near
@@ -339,7 +341,7 @@ def test_sweeps_go_on_far_out_while_they_bring_digits_for_less():
 
 
 def test_the_squared_loss_has_its_own_cost_and_one_gram_matrix():
-    costs = {"strip_costs": ((9.0, 1.0), 0.0, 1.0), "strip_sweeps": 4, "loss": "squared"}
+    costs = {"float32_costs": ((9.0, 1.0), 0.0, 1.0), "float32_sweeps": 4, "loss": "squared"}
     assert pays(rate=0.5, gap=7e-3, **costs)  # 6 rounds
     assert not pays(rate=0.5, gap=10e-3, **costs)  # 7
     assert not pays(rate=0.5, gap=7e-3, **{**costs, "loss": "logistic"})
@@ -363,7 +365,7 @@ def begun(X, y, loss="logistic"):
     p = ERM(X, y, loss, "l1", 1e-3)
     run = WorkingSet(SetTuning(**FEW)).start(p, Start(), Target(1e-6), np.random.default_rng(0))
     run.begin(Budget(10, False))
-    run.float32.strips = ColumnsFloat32(p)
+    run.float32.columns = ColumnsFloat32(p)
     return run
 
 
@@ -387,5 +389,5 @@ def test_a_step_on_one_column_is_exact_however_often():
     best = (slope - 1e-3 * np.sign(slope)) / (X[:, 2] @ X[:, 2] / 150)
     for _ in range(2):  # the curvature is computed, and then known
         w = np.zeros(24)
-        run.float32.strips.sweep(W, w, 0.0, run.at, run.penalty, 0.0, 1)
+        run.float32.columns.sweep(W, w, 0.0, run.at, run.penalty, 0.0, 1)
         assert w[2] == pytest.approx(best, rel=1e-4)

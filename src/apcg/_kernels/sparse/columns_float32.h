@@ -30,7 +30,7 @@ typedef struct {
     int intercept;
     double *h;                        /* squared: curvatures of columns, below 0 if not known */
     double b, old_b;
-} apcg_strip;
+} apcg_float32_rows;
 
 /* exp(x) for x <= 0, within some 1e-7 */
 static inline float apcg_expf(float x) {
@@ -61,7 +61,7 @@ static inline double apcg_lanes(const float *lane) {
 }
 
 /* u and bend at z; gives the slope of the losses along z - old there. */
-APCG_CLONES static double apcg_strip_refresh(apcg_strip *rows) {
+APCG_CLONES static double apcg_float32_refresh(apcg_float32_rows *rows) {
     double along = 0.0;
     for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
         const ptrdiff_t size = rows->n - start < APCG_STRIP ? rows->n - start : APCG_STRIP;
@@ -84,7 +84,7 @@ APCG_CLONES static double apcg_strip_refresh(apcg_strip *rows) {
 }
 
 /* The slope and the curvature along a column. */
-APCG_CLONES static void apcg_strip_look(const apcg_strip *rows, const float *column, double *slope,
+APCG_CLONES static void apcg_float32_look(const apcg_float32_rows *rows, const float *column, double *slope,
                                         double *h) {
     *slope = *h = 0.0;
     for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
@@ -103,7 +103,7 @@ APCG_CLONES static void apcg_strip_look(const apcg_strip *rows, const float *col
 }
 
 /* The slope alone. */
-APCG_CLONES static double apcg_strip_dot(const apcg_strip *rows, const float *column) {
+APCG_CLONES static double apcg_float32_dot(const apcg_float32_rows *rows, const float *column) {
     double total = 0.0;
     for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
         const ptrdiff_t size = rows->n - start < APCG_STRIP ? rows->n - start : APCG_STRIP;
@@ -116,13 +116,13 @@ APCG_CLONES static double apcg_strip_dot(const apcg_strip *rows, const float *co
     return total;
 }
 
-APCG_CLONES static void apcg_strip_slide(apcg_strip *rows, const float *column, double by) {
+APCG_CLONES static void apcg_float32_slide(apcg_float32_rows *rows, const float *column, double by) {
     const float step = (float)by, *restrict x = column, *restrict bend = rows->bend;
     float *restrict u = rows->u;
     for (ptrdiff_t i = 0; i < rows->n; i++) u[i] -= step * x[i] * bend[i];
 }
 
-APCG_CLONES static void apcg_strip_move(apcg_strip *rows, const float *column, double by) {
+APCG_CLONES static void apcg_float32_move(apcg_float32_rows *rows, const float *column, double by) {
     const float step = (float)by, *restrict x = column, *restrict bend = rows->bend;
     float *restrict z = rows->z, *restrict u = rows->u;
     for (ptrdiff_t i = 0; i < rows->n; i++) {
@@ -133,7 +133,7 @@ APCG_CLONES static void apcg_strip_move(apcg_strip *rows, const float *column, d
 }
 
 /* To the best intercept of the model; gives what that brings in it, twice. */
-APCG_CLONES static double apcg_strip_balance(apcg_strip *rows) {
+APCG_CLONES static double apcg_float32_balance(apcg_float32_rows *rows) {
     double slope = 0.0, h = 0.0;
     for (ptrdiff_t start = 0; start < rows->n; start += APCG_STRIP) {
         const ptrdiff_t size = rows->n - start < APCG_STRIP ? rows->n - start : APCG_STRIP;
@@ -155,7 +155,7 @@ APCG_CLONES static double apcg_strip_balance(apcg_strip *rows) {
     return slope * slope / h;
 }
 
-APCG_CLONES static void apcg_strip_back(apcg_strip *rows, float keep) {
+APCG_CLONES static void apcg_float32_back(apcg_float32_rows *rows, float keep) {
     for (ptrdiff_t i = 0; i < rows->n; i++)
         rows->z[i] = rows->old[i] + keep * (rows->z[i] - rows->old[i]);
 }
@@ -182,14 +182,14 @@ static double apcg_moves_slope(const apcg_moves *moves, const double *w, const a
 
 /* u and bend anew. Where the objective rises by more than the model promised it would fall, the moves
  * are halved, and at last taken back. Gives how often. */
-static ptrdiff_t apcg_strip_settle(apcg_strip *rows, apcg_moves *moves, double *w,
+static ptrdiff_t apcg_float32_settle(apcg_float32_rows *rows, apcg_moves *moves, double *w,
                                    const apcg_penalty *p) {
     ptrdiff_t cuts = 0;
     while (!rows->squared) {
-        const double rise = apcg_strip_refresh(rows) + apcg_moves_slope(moves, w, p);
+        const double rise = apcg_float32_refresh(rows) + apcg_moves_slope(moves, w, p);
         if (rise <= moves->gain || cuts == 8) break;
         const float keep = ++cuts < 8 ? 0.5f : 0.0f;
-        apcg_strip_back(rows, keep);
+        apcg_float32_back(rows, keep);
         for (int k = 0; k < moves->count; k++)
             w[moves->column[k]] = moves->from[k] + keep * (w[moves->column[k]] - moves->from[k]);
         rows->b = rows->old_b + keep * (rows->b - rows->old_b);
@@ -199,29 +199,29 @@ static ptrdiff_t apcg_strip_settle(apcg_strip *rows, apcg_moves *moves, double *
 }
 
 /* From here on moves may be halved. */
-static void apcg_strip_begin(apcg_strip *rows, apcg_moves *moves) {
+static void apcg_float32_begin(apcg_float32_rows *rows, apcg_moves *moves) {
     if (!rows->squared) memcpy(rows->old, rows->z, (size_t)rows->n * sizeof(float));
     rows->old_b = rows->b;
     moves->count = 0;
-    moves->gain = rows->intercept ? apcg_strip_balance(rows) : 0.0;
+    moves->gain = rows->intercept ? apcg_float32_balance(rows) : 0.0;
 }
 
 /* One sweep over `count` columns of X (by columns, rows->n numbers each). Gives how often steps were
  * cut. */
-static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdiff_t *columns,
+static ptrdiff_t apcg_float32_sweep(apcg_float32_rows *rows, const float *X, const ptrdiff_t *columns,
                                   ptrdiff_t count, double *w, const apcg_penalty *p) {
     apcg_moves moves;
     ptrdiff_t cuts = 0;
-    apcg_strip_begin(rows, &moves);
+    apcg_float32_begin(rows, &moves);
     for (ptrdiff_t k = 0; k < count; k++) {
         const ptrdiff_t j = columns[k];
         const float *column = X + j * rows->n;
         double slope, h;
         if (rows->squared && rows->h[j] >= 0.0) {
-            slope = apcg_strip_dot(rows, column);
+            slope = apcg_float32_dot(rows, column);
             h = rows->h[j];
         } else {
-            apcg_strip_look(rows, column, &slope, &h);
+            apcg_float32_look(rows, column, &slope, &h);
             if (rows->squared) rows->h[j] = h;
         }
         const double new = apcg_best(w[j], slope, h, j, p), move = new - w[j];
@@ -231,15 +231,15 @@ static ptrdiff_t apcg_strip_sweep(apcg_strip *rows, const float *X, const ptrdif
         moves.gain += move * move * (h + p->b[j & p->mask[1]]);
         w[j] = new;
         if (rows->squared)
-            apcg_strip_slide(rows, column, move);
+            apcg_float32_slide(rows, column, move);
         else
-            apcg_strip_move(rows, column, move);
+            apcg_float32_move(rows, column, move);
         if (moves.count == APCG_MOVES) {
-            cuts += apcg_strip_settle(rows, &moves, w, p);
-            apcg_strip_begin(rows, &moves);
+            cuts += apcg_float32_settle(rows, &moves, w, p);
+            apcg_float32_begin(rows, &moves);
         }
     }
-    return cuts + apcg_strip_settle(rows, &moves, w, p);
+    return cuts + apcg_float32_settle(rows, &moves, w, p);
 }
 
 #endif

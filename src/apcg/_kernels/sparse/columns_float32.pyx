@@ -8,7 +8,7 @@ from ..common.types cimport value_t
 
 cdef extern from "columns_float32.h" nogil:
     Py_ssize_t APCG_LANES
-    ctypedef struct apcg_strip:
+    ctypedef struct apcg_float32_rows:
         Py_ssize_t n
         const float *label
         const float *s
@@ -21,8 +21,8 @@ cdef extern from "columns_float32.h" nogil:
         int intercept
         double *h
         double b, old_b
-    double apcg_strip_refresh(apcg_strip *rows)
-    Py_ssize_t apcg_strip_sweep(apcg_strip *rows, const float *X, const Py_ssize_t *columns,
+    double apcg_float32_refresh(apcg_float32_rows *rows)
+    Py_ssize_t apcg_float32_sweep(apcg_float32_rows *rows, const float *X, const Py_ssize_t *columns,
                                 Py_ssize_t count, double *w, const apcg_penalty *p)
 
 #: rows are padded to a multiple of this
@@ -55,16 +55,16 @@ def sweeps(const float[:, ::1] X, const float[::1] labels, const float[::1] weig
     the weights, and h the curvatures of the columns, below zero where they are not known.
     """
     cdef apcg_penalty p = penalty(a, b, lower, upper)
-    cdef apcg_strip rows
+    cdef apcg_float32_rows rows
     cdef Py_ssize_t cuts = 0, k
     if columns.shape[0] == 0 or X.shape[1] == 0:
         return 0
-    rows = apcg_strip(X.shape[1], &labels[0], &weights[0], &room[0, 0], &room[1, 0], &room[2, 0],
+    rows = apcg_float32_rows(X.shape[1], &labels[0], &weights[0], &room[0, 0], &room[1, 0], &room[2, 0],
                       &room[3, 0], 0.25 * floor, squared, intercept, &h[0], shift[0], shift[0])
     with nogil:
         if not squared:
-            apcg_strip_refresh(&rows)
+            apcg_float32_refresh(&rows)
         for k in range(count):
-            cuts += apcg_strip_sweep(&rows, &X[0, 0], &columns[0], columns.shape[0], &w[0], &p)
+            cuts += apcg_float32_sweep(&rows, &X[0, 0], &columns[0], columns.shape[0], &w[0], &p)
     shift[0] = rows.b
     return cuts

@@ -138,7 +138,7 @@ class SetMethod:
             plain = type(loss) is Squared and dense and problem.g.strong_convexity == 0
             return (SquaresRun if plain else GroupRun)(problem, at, target, t)
         if problem.K == 1:
-            tall = min(t.tall, t.tall_strips) if ColumnsFloat32.fit(problem, t) else t.tall
+            tall = min(t.tall, t.tall_float32) if ColumnsFloat32.fit(problem, t) else t.tall
             if d <= MOST_COLUMNS and n >= tall * d:
                 return AllColumnsRun(problem, at, target, t, rng)
         if sparse and n > t.few_rows:

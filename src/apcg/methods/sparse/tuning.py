@@ -54,7 +54,7 @@ class SetTuning:
     #: and so many where sweeps over dense columns come first (`columns_float32.py`). 2,000 x 500
     #: (columns alike) and 1,000 x 500, to 1e-6, take 0.5 to 1.0 of the time with sets; 800 x 800
     #: 0.65 to 1.3
-    tall_strips: float = 2.0
+    tall_float32: float = 2.0
     #: they are for so many columns at least: other losses (with few a sweep saves less than a look
     #: costs), squared, where one Gram matrix is all there is: columns alike, 20,000 x 100, take 0.7
     #: to 1.6 of the time with sweeps, digits (64) up to 1.9, 3,000 x 150 0.4 to 1.0
@@ -63,12 +63,12 @@ class SetTuning:
     strip_room: float = 2.5e8
     #: sweeps in a round. Logistic with 4 and 6 instead: 5,000 x 300 0.85 to 1.2 and 0.8 to 1.0 of
     #: the time, 10,000 x 200 and 4,000 x 400 with a rare class 1.0 to 1.3 and 1.1 to 1.5
-    strip_sweeps: int = 3
+    float32_sweeps: int = 3
     #: ns of a number in a sweep (other losses, squared), of one in a look, and of a product in a
     #: Gram matrix of float32: 5,000 x 300, 2,000 x 500, 20,000 x 100
-    strip_costs: tuple[tuple[float, float], float, float] = ((0.3, 0.15), 0.2, 0.0095)
+    float32_costs: tuple[tuple[float, float], float, float] = ((0.3, 0.15), 0.2, 0.0095)
     #: Gram matrices in float32, then they are float64. Runs to 1e-6 made 0 to 4
-    narrow_grams: int = 8
+    float32_grams: int = 8
     #: dense data, other losses: the Gram matrix is that of the columns near to moving, if they are
     #: at most this part of all. Logistic, to 1e-6, with 0, 0.4, 0.7 and 0.9: 5,000 x 300 (columns
     #: alike) at lambda_max/10 89, 52, 44 and 39 ms, /100 95, 84, 77 and 82, /1000 126 all along;

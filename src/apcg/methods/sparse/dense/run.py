@@ -31,14 +31,14 @@ class Float32:
     fell    by how much P fell in the round before the last sweeps, P there, and theta
     grams   how many Gram matrices may still be made
     last    whether the last Gram matrix was one of them
-    strips  the columns, once they are needed
+    columns the columns, once they are needed
     """
 
     on: bool
     grams: int
     fell: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     last: bool = False
-    strips: ColumnsFloat32 | None = None
+    columns: ColumnsFloat32 | None = None
 
 
 class DenseRun(SparseRun):
@@ -49,11 +49,11 @@ class DenseRun(SparseRun):
 
     def __init__(self, problem: ERM, at: Start, target: Target, tuning: SetTuning) -> None:
         super().__init__(problem, at, target, tuning)
-        self.float32 = Float32(ColumnsFloat32.fit(problem, tuning), tuning.narrow_grams)
+        self.float32 = Float32(ColumnsFloat32.fit(problem, tuning), tuning.float32_grams)
 
     def turn(self, problem: ERM, target: Target) -> SparseRun:
-        on, t, strips = ColumnsFloat32.fit(problem, self.tuning), self.tuning, self.float32.strips
-        self.float32 = Float32(on, t.narrow_grams, last=self.float32.last, strips=strips)
+        on, t, columns = ColumnsFloat32.fit(problem, self.tuning), self.tuning, self.float32.columns
+        self.float32 = Float32(on, t.float32_grams, last=self.float32.last, columns=columns)
         return super().turn(problem, target)
 
     def round(self, gap: float, value: float) -> bool:
@@ -89,8 +89,8 @@ class DenseRun(SparseRun):
             return now > 0
         p, tuning, rate = self.problem, self.tuning, now / fell
         columns, fall = self.moving().size, -math.log(rate)
-        a_sweep, a_pass, a_product = tuning.strip_costs
-        each = tuning.strip_sweeps * a_sweep[self.losses.constant] * columns + a_pass * p.d
+        a_sweep, a_pass, a_product = tuning.float32_costs
+        each = tuning.float32_sweeps * a_sweep[self.losses.constant] * columns + a_pass * p.d
         gram = a_product * columns**2
         rest = now * rate / (1 - rate) / abs(value) if value else math.inf
         least, left = self._tol * abs(value), math.inf
@@ -106,13 +106,13 @@ class DenseRun(SparseRun):
     def _sweep(self, value: float) -> bool:
         """Sweeps over the columns that are near to moving; False, and nothing new, if P rises."""
         own = self.float32
-        if own.strips is None:
-            own.strips = ColumnsFloat32(self.problem)
+        if own.columns is None:
+            own.columns = ColumnsFloat32(self.problem)
             self.cost += 1
-        W, w, sweeps = self.moving(), self.w.copy(), self.tuning.strip_sweeps
+        W, w, sweeps = self.moving(), self.w.copy(), self.tuning.float32_sweeps
         penalty = self.penalty.times(self.theta)
         before = self.state
-        b = own.strips.sweep(W, w, self.b, self.at, penalty, self.floor, sweeps)
+        b = own.columns.sweep(W, w, self.b, self.at, penalty, self.floor, sweeps)
         self.cost += sweeps * W.size / w.size
         if not math.isfinite(float(w @ w) + b):
             return False
@@ -129,11 +129,11 @@ class DenseRun(SparseRun):
         """The Gram matrix of the columns W in float32; None if that is not for them any more."""
         own = self.float32
         own.last = False
-        if own.strips is None or own.grams == 0 or W.size == 0:
+        if own.columns is None or own.grams == 0 or W.size == 0:
             return None
         bend = np.broadcast_to(self.bend(), self.problem.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
-            G, mean = own.strips.gram(W, bend, self.problem.intercept)
+            G, mean = own.columns.gram(W, bend, self.problem.intercept)
         if not np.isfinite(G).all():
             return None
         own.grams, own.last = own.grams - 1, True
