@@ -9,7 +9,7 @@ from apcg.methods.dual.method import DualSweeps
 from apcg.methods.dual.tuning import ONE, TuningOne
 
 #: Logistic steps to the last digit, as the slower kernels take them.
-EXACT = TuningOne(series=1e-5, enough=1e-7, easy=0.0)
+EXACT = TuningOne(single=1e-5, enough=1e-7, easy=0.0)
 MOMENTUM_AT_ONCE = TuningOne(patience=0.0, earliest=1)
 
 

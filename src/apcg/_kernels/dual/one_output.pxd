@@ -1,6 +1,6 @@
 # What the plain and the accelerated sweep share; `one_output.pyx` has the mathematics.
 
-from libc.math cimport exp, fabs, log1p
+from libc.math cimport exp, fabs, log
 
 from ..losses.scalar cimport slope
 from ..common.types cimport index_t, value_t
@@ -21,7 +21,7 @@ cdef class Rows:
     cdef bint logistic, margin
     cdef Py_ssize_t features, ahead
     cdef bint far
-    cdef double scale, border, series, enough, easy
+    cdef double scale, border, single, enough, easy
 
 
 cdef class Tally:
@@ -72,30 +72,29 @@ cdef inline double sigmoid(double eta) noexcept nogil:
     return e / (1.0 + e)
 
 
-cdef inline double softplus(double t) noexcept nogil:
-    return t + log1p(exp(-t)) if t > 0.0 else log1p(exp(t))
-
-
 cdef inline double follow(double a, double d) noexcept nogil:
-    """sigmoid(eta + d) for a = sigmoid(eta) and a small d, to the third order."""
-    cdef double w = a * (1.0 - a)
-    return a + w * d * (1.0 + d * ((0.5 - a) + d * (1.0 - 6.0 * w) / 6.0))
+    """sigmoid(eta + d) for a = sigmoid(eta) and |d| <= 1/2: exp(d) as a quotient of polynomials,
+    by Pade, is exact to 1e-10."""
+    cdef double square = d * d, even = 1680.0 + square * (180.0 + square)
+    cdef double odd = d * (840.0 + 20.0 * square)
+    return a * (even + odd) / (even - odd + 2.0 * a * odd)
 
 
 cdef inline double logistic_part(double m, double a, double eta) noexcept nogil:
-    """phi(m) + phi*(-a) + m a, by its second order unless m is far from -eta."""
+    """phi(m) + phi*(-a) + m a, a = sigmoid(eta): by its second order unless m is far from -eta."""
     cdef double r = eta + m
     if -1.0 < r < 1.0:
         return 0.5 * a * (1.0 - a) * r * r
-    return softplus(-m) - softplus(eta) + a * r
+    # log(1 + exp(-m)) - log(1 + exp(eta)) + a r, where 1/(1 + exp(eta)) = 1 - a
+    return log((1.0 + exp(-fabs(m))) * (a if eta > 0.0 else 1.0 - a)) + a * r - (
+        max(eta, 0.0) + min(m, 0.0))
 
 
 # ---- memory -------------------------------------------------------------------------------------
 
 cdef inline void fetch_row(const value_t *data, const index_t *columns, Py_ssize_t start,
                            Py_ssize_t end) noexcept nogil:
-    """Ask for a whole row, by cache lines: of its place no hardware can know where rows were left
-    out or a block ends."""
+    """Ask for a whole row, by cache lines."""
     cdef const char *at = <const char *> (data + start)
     cdef const char *past = <const char *> (data + end)
     while at < past:
@@ -108,12 +107,78 @@ cdef inline void fetch_row(const value_t *data, const index_t *columns, Py_ssize
         at += 64
 
 
-cdef inline void fetch_entries(const index_t *columns, Py_ssize_t start, Py_ssize_t end,
-                               const double *w) noexcept nogil:
-    """Ask for the entries of w that a row has."""
+# What a step needs is asked for while earlier ones are made: the numbers of a row that comes some
+# steps later, and half as many steps later its entries of w, if w is larger than a core's own cache.
+cdef enum:
+    KNOWN = 8  # steps; a power of two
+
+
+cdef struct Order:
+    # the rows of a sweep, KNOWN steps ahead of it; -1 for none
+    const Py_ssize_t *keep
+    const Py_ssize_t *begin
+    const Py_ssize_t *end
+    Py_ssize_t blocks, block, k, step, ahead, near, asked
+    Py_ssize_t[KNOWN] coming
+
+
+cdef inline Py_ssize_t next_row(Order *order) noexcept nogil:
+    """The next row of the order, or less than 0: there is none, or it was dropped."""
+    while order.k == order.end[order.block]:
+        if order.block + 1 == order.blocks:
+            return -1
+        order.block += 1
+        order.k = order.begin[order.block]
+    order.k += 1
+    return order.keep[order.k - 1]
+
+
+cdef inline Order in_order(const Py_ssize_t *keep, const Py_ssize_t *begin,
+                           const Py_ssize_t *end, Py_ssize_t blocks, Py_ssize_t ahead) noexcept nogil:
+    """Before the first step."""
+    cdef Order order
     cdef Py_ssize_t k
-    for k in range(start, end):
-        prefetch(w + columns[k])
+    order.keep, order.begin, order.end, order.blocks = keep, begin, end, blocks
+    order.block, order.step, order.k = 0, 0, begin[0]
+    order.ahead, order.near = ahead, (ahead + 1) // 2
+    for k in range(KNOWN):
+        order.coming[k] = next_row(&order)
+    return order
+
+
+cdef inline void look_ahead(Order *order, const value_t *data, const index_t *columns,
+                            const index_t *indptr, const double *labels, const double *L,
+                            const double *a, const double *eta, Py_ssize_t pair) noexcept nogil:
+    """Before each step: ask for the rows that come. Row j has a[pair j] and eta[pair j].
+
+    A row that follows its neighbour in X is asked for if rows are short, `every`. In long ones the
+    processor sees by itself what comes.
+    """
+    cdef bint every = order.ahead == 4
+    cdef Py_ssize_t last = order.coming[(order.step - 1) & (KNOWN - 1)], j = next_row(order)
+    order.coming[order.step & (KNOWN - 1)] = j
+    order.step += 1
+    if j >= 0 and (every or j != last + 1):
+        prefetch(indptr + j)
+        prefetch(labels + j)
+        prefetch(L + j)
+        prefetch(a + pair * j)
+        if eta != NULL:
+            prefetch(eta + pair * j)
+    last = order.coming[(order.step + order.ahead - 2) & (KNOWN - 1)]
+    j = order.coming[(order.step + order.ahead - 1) & (KNOWN - 1)]
+    if j >= 0 and (every or j != last + 1):
+        fetch_row(data, columns, indptr[j], indptr[j + 1])
+
+
+cdef inline void fetch_entries(Order *order, const index_t *columns, const index_t *indptr,
+                               const double *w, Py_ssize_t pair) noexcept nogil:
+    """In a step, when its own entries are here: ask for those of w that a row to come has."""
+    cdef Py_ssize_t j = order.coming[(order.step + order.near - 1) & (KNOWN - 1)], k
+    order.asked = j  # GCC leaves out a call that only asks
+    if j >= 0:
+        for k in range(indptr[j], indptr[j + 1]):
+            prefetch(w + pair * columns[k])
 
 
 cdef inline void fetch_dense(const value_t *row, Py_ssize_t size) noexcept nogil:

@@ -13,7 +13,7 @@ so with G = k - m - gamma a_i and L_i = q_i + gamma the exact step is clip(soft(
 of the gap, s_i (phi(m) + phi*(-a_i) + m a_i), is what `est` sums: it costs no pass.
 
 Logistic: with eta = logit(a) the step solves eta + m + q_i (sigmoid(eta) - a_i) = 0. eta_i is kept,
-so that most steps are one of Halley's, with the third-order series of sigmoid and no exp.
+so that most steps are one of Halley's, with a quotient of polynomials and no exp.
 
 A row that rests (at a bound, or at 0 where epsilon holds it, and G points outward) takes no step.
 Beyond the thresholds `low` and `high`, which are the greatest violations of the last sweep, it is
@@ -42,23 +42,22 @@ cdef class Rows:
     weights  s, or one number for all
     L        q_i + gamma
     scale    1/(sigma n);  border  c^2/(sigma n) with an intercept, else 0
-    series, enough, easy   logistic: steps below `series` need no exp; Newton ends at a step of
-                           `enough`; a row with q_i < easy takes one step
-    ahead    the row that is so many steps away is fetched into the cache
-    far      w does not fit there: its entries of the next row are fetched too
+    single, enough, easy   logistic: a first step below `single` is the only one; Newton ends at a
+                           step of `enough`; a row with q_i < easy takes one step
+    ahead    so many steps before its own a row is fetched: 4 if rows are short, or 2
+    far      w is larger than a core's cache: its entries of a row are asked for before its step
     """
 
     def __init__(self, const double[::1] theta, const double[::1] labels,
                  const double[::1] weights, const double[::1] L, Py_ssize_t features, *,
                  bint logistic, bint margin, double scale, double border=0.0,
-                 double series=2e-3, double enough=1e-2, double easy=0.5, Py_ssize_t ahead=1,
+                 double single=5e-2, double enough=1e-2, double easy=0.5, Py_ssize_t ahead=4,
                  bint far=False):
         self.theta, self.labels, self.weights, self.L = theta, labels, weights, L
         self.features, self.logistic, self.margin = features, logistic, margin
         self.scale, self.border = scale, border
-        self.series, self.enough, self.easy = series, enough, easy
-        self.ahead = ahead
-        self.far = far
+        self.single, self.enough, self.easy = single, enough, easy
+        self.ahead, self.far = ahead, far
 
 
 cdef class Tally:
@@ -100,7 +99,7 @@ cdef class Plain:
 
 # ---- logistic -----------------------------------------------------------------------------------
 
-cdef double logistic_step(double *eta, double a, double m, double q, double series,
+cdef double logistic_step(double *eta, double a, double m, double q, double single,
                           double enough, double easy) noexcept nogil:
     """The new a, and eta with it: the root of f(eta) = eta + m + q (sigmoid(eta) - a).
 
@@ -112,14 +111,15 @@ cdef double logistic_step(double *eta, double a, double m, double q, double seri
     cdef double d = -r * f1 / below if below > 0.5 * f1 * f1 else -r / f1
     cdef double low, high, e, x, f
     cdef int k
-    if fabs(d) < series:
-        eta[0] += d
+    e = eta[0] + d
+    if fabs(d) < single:
+        eta[0] = e
         return follow(a, d)
     low, high = (-m, eta[0]) if r > 0.0 else (eta[0], -m)
-    e = eta[0] + d
     if not low <= e <= high:
-        e = eta[0] - r / f1
-    x = sigmoid(e)
+        d = -r / f1
+        e = eta[0] + d
+    x = follow(a, d) if fabs(d) <= 0.5 else sigmoid(e)
     if q >= easy:
         for k in range(60):
             f = e + m + q * (x - a)
@@ -128,14 +128,15 @@ cdef double logistic_step(double *eta, double a, double m, double q, double seri
             else:
                 low = e
             d = -f / (1.0 + q * x * (1.0 - x))
+            e += d
             if fabs(d) < enough:
-                e += d
                 x = follow(x, d)
                 break
-            e += d
-            if not low < e < high:
+            if low < e < high:
+                x = follow(x, d) if fabs(d) <= 0.5 else sigmoid(e)
+            else:
                 e = 0.5 * (low + high)
-            x = sigmoid(e)
+                x = sigmoid(e)
     eta[0] = e
     return x
 
@@ -161,35 +162,31 @@ cdef void plain_rows(
     cdef double *w = &state.w[0]
     cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL, drop
     cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
-    cdef Py_ssize_t block, k, i, j, size = rows.features
+    cdef Py_ssize_t block, k, i, size = rows.features
     cdef const value_t *row
     cdef const index_t *own = NULL
     cdef double gamma = theta[2], b = state.b, scale = rows.scale, border = rows.border
-    cdef double series = rows.series, enough = rows.enough, easy = rows.easy
+    cdef double single = rows.single, enough = rows.enough, easy = rows.easy
     cdef double est = tally.est, m = 0.0, s, label, G, step, old, new, h
     cdef double k0 = theta[0], epsilon = theta[1], low = theta[3], high = theta[4], p
     cdef double inverse = 1.0 / gamma if gamma > 0.0 else INFINITY
     cdef double below = tally.low, above = tally.high, least = tally.least
     cdef double greatest = tally.greatest
     cdef long long count = 0
-    cdef Py_ssize_t ahead = rows.ahead
-    cdef bint far = rows.far
+    cdef Order order = in_order(keep, begin, end, blocks, rows.ahead)
     for block in range(blocks):
         for k in range(begin[block], end[block]):
             i = keep[k]
+            if sparse:
+                look_ahead(&order, data, columns, indptr, labels, L, a, eta, 1)
             if i < 0:
                 continue
             if sparse:
                 row, own = data + indptr[i], columns + indptr[i]
                 size = indptr[i + 1] - indptr[i]
-                j = keep[k + ahead] if k + ahead < end[block] else (
-                    keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and j != i + 1:
-                    fetch_row(data, columns, indptr[j], indptr[j + 1])
-                if far and k + 1 < end[block] and keep[k + 1] >= 0:
-                    j = keep[k + 1]
-                    fetch_entries(columns, indptr[j], indptr[j + 1], w)
                 sparse_dot1_wide(row, own, size, w, m)
+                if rows.far:
+                    fetch_entries(&order, columns, indptr, w, 1)
             else:
                 row = data + i * size
                 if k + 1 < end[block] and keep[k + 1] >= 0:
@@ -200,7 +197,7 @@ cdef void plain_rows(
             m = label * (m + b) if margin else m + b - label
             if logistic:
                 est += s * logistic_part(m, old, eta[i])
-                new = logistic_step(&eta[i], old, m, L[i] - 4.0, series, enough, easy)
+                new = logistic_step(&eta[i], old, m, L[i] - 4.0, single, enough, easy)
             elif epsilon == 0.0:  # as below, with fewer branches: they are hard to predict
                 G = k0 - m - gamma * old
                 if (G <= 0.0 or old >= high) and (G >= 0.0 or old <= low):

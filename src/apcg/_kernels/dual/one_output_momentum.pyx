@@ -18,7 +18,8 @@ every class.
 from libc.math cimport INFINITY, fabs, log, sqrt
 from libc.stdint cimport uint32_t, uint64_t
 
-from .one_output cimport Rows, Tally, fetch_row, follow, logistic_part, part_of_gap, rests, sigmoid
+from .one_output cimport (Order, Rows, Tally, fetch_entries, follow, in_order, logistic_part,
+                         look_ahead, part_of_gap, rests, sigmoid)
 from ..losses.scalar cimport interval_dual_prox
 from ..common.types cimport ROUNDING, index_t, value_t
 
@@ -52,7 +53,7 @@ cdef class Accelerated:
         self.root, self.N = 1.0, 1.0
 
 
-cdef double logistic_root(double *guess, double K, double R, double series) noexcept nogil:
+cdef double logistic_root(double *guess, double K, double R, double single) noexcept nogil:
     """x = sigmoid(eta) with eta + K x = R, K > -4, from a guess, which becomes the root."""
     cdef double low = R - K if K > 0.0 else R, high = R if K > 0.0 else R - K
     cdef double e = guess[0], x = guess[1], f, f1, w, below, d
@@ -70,14 +71,15 @@ cdef double logistic_root(double *guess, double K, double R, double series) noex
             low = e
         below = f1 * f1 - 0.5 * f * K * w * (1.0 - 2.0 * x)
         d = -f * f1 / below if below > 0.5 * f1 * f1 else -f / f1
-        if fabs(d) < series:
-            e += d
+        e += d
+        if fabs(d) < single:
             x = follow(x, d)
             break
-        e += d
-        if not low < e < high:
+        if low < e < high:
+            x = follow(x, d) if fabs(d) <= 0.5 else sigmoid(e)
+        else:
             e = 0.5 * (low + high)
-        x = sigmoid(e)
+            x = sigmoid(e)
     guess[0], guess[1] = e, x
     return x
 
@@ -107,31 +109,32 @@ cdef void accelerated_rows(
     cdef bint logistic = rows.logistic, margin = rows.margin, sparse = indptr != NULL
     cdef bint drop, resting, at_place, final
     cdef Py_ssize_t weight_mask = -1 if rows.weights.shape[0] > 1 else 0  # i & mask: i, or 0
-    cdef Py_ssize_t block, k, i, j, size = rows.features
+    cdef Py_ssize_t block, k, i, size = rows.features
     cdef const value_t *row
     cdef const index_t *own = NULL
     cdef double gamma = theta[2], epsilon = theta[1], lower = theta[3], upper = theta[4]
     cdef double pb = state.pb, qb = state.qb, scale = rows.scale, border = rows.border
     cdef double s = state.s, alpha = state.root / state.N, settle = state.settle
-    cdef double rho = (1.0 - alpha) / (1.0 + alpha), series = rows.series
+    cdef double rho = (1.0 - alpha) / (1.0 + alpha), single = rows.single
     cdef double est = tally.est, sp = 0.0, sq = 0.0, kappa, m, weight, label, G, step, u, v, y, c, z, h
     cdef double du, dv, t, scaled, half
     cdef long long count = 0
+    cdef Order order = in_order(keep, begin, end, blocks, rows.ahead)
     for block in range(blocks):
         kappa = state.root / visits[block]
         final = last[block] != 0
         for k in range(begin[block], end[block]):
             i = keep[k]
+            if sparse:
+                look_ahead(&order, data, columns, indptr, labels, L, uv, guess, 2)
             if i < 0:
                 continue
             if sparse:
                 row, own = data + indptr[i], columns + indptr[i]
                 size = indptr[i + 1] - indptr[i]
-                j = keep[k + 1] if k + 1 < end[block] else (
-                    keep[begin[block + 1]] if block + 1 < blocks else i)
-                if j >= 0 and j != i + 1:
-                    fetch_row(data, columns, indptr[j], indptr[j + 1])
                 sparse_dot2_wide(row, own, size, pq, sp, sq)
+                if rows.far:
+                    fetch_entries(&order, columns, indptr, pq, 2)
             else:
                 row = data + i * size
                 dense_dot2_wide(row, size, pq, sp, sq)
@@ -146,7 +149,7 @@ cdef void accelerated_rows(
             if logistic:
                 if final:
                     est += weight * logistic_part_near(m, y, guess + 2 * i)
-                z = logistic_root(guess + 2 * i, scaled - 4.0, scaled * c - m - 4.0 * y, series)
+                z = logistic_root(guess + 2 * i, scaled - 4.0, scaled * c - m - 4.0 * y, single)
                 h = z - c
                 at_place = False
             else:

@@ -68,10 +68,10 @@ class SetupOne:
             margin=p.loss.margin,
             scale=self.scale,
             border=self.border,
-            series=t.series,
+            single=t.single,
             enough=t.enough,
             easy=t.easy,
-            ahead=t.ahead if self.tall else 1,
+            ahead=4 if p.samples.nnz <= t.short_row * p.n_samples else 2,
             far=p.samples.sparse and p.d >= t.far,
         )
         self.all = np.flatnonzero(np.broadcast_to(p.weights > 0, p.n_samples))
