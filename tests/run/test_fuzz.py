@@ -132,6 +132,12 @@ def test_certificates_of_random_problems_with_k_outputs(seed, power, epochs):
         before = r if before is None else None  # a start for every other method
 
 
+def test_a_gap_of_nothing_ends_newtons_method():
+    """One row, whose gap is 0 after a step: no rate is computed from it."""
+    problem = random_outputs(np.random.default_rng(9100542)).problem()
+    assert solve(problem, "newton", tol=2.4e-4, max_epochs=400, check_every=7).converged
+
+
 # ---- files --------------------------------------------------------------------------------------
 
 

@@ -251,6 +251,8 @@ class SoftmaxRun(Stepping):
 
     def _is_slow(self, before: float, gap: float) -> bool:
         """Whether the Hessian of all rows is worth its time, by how the gap fell."""
+        if gap <= 0:  # as rounding may have it
+            return False
         if not gap < SLOW * before:
             return True
         left = math.log(max(gap / (max(self._aim, 1e-15) * abs(self._at.value)), 1.0))
