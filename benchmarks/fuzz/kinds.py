@@ -164,7 +164,7 @@ SHAPES = {
     "columns": WorkingSet(SetTuning(few_rows=0, tall=np.inf)),
     "rows": WorkingSet(SetTuning(few_rows=0, tall=np.inf, by_rows=0.0, few_cut=1.0)),
     "wide": WorkingSet(
-        SetTuning(few_rows=10**9, tall=np.inf, tall_strips=np.inf, strip_columns=(1, 1))
+        SetTuning(few_rows=10**9, tall=np.inf, tall_float32=np.inf, strip_columns=(1, 1))
     ),
     "tall": WorkingSet(SetTuning(tall=0.0, least_rows=20, strip_columns=(1, 1))),
     "interior": InteriorL1(),
