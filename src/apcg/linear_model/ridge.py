@@ -19,9 +19,9 @@ from ..estimators.linear import Plan
 from ..problems.erm import ERM
 from . import _sklearn as private
 from ._sklearn import theirs
-from .answers import Answers, Certified, Gap
+from .answers import FEW, FINE, Answers, Certified, Gap
 
-#: More digits cost nothing where the solution is direct.
+#: More digits cost nothing where the solution is direct: where X is dense, or has few features.
 GAP = Gap(usual=1e-15)
 #: max_iter=None
 PASSES = 10_000
@@ -132,7 +132,8 @@ def _solve(
     """Solve for all targets at once, or for each if each has an alpha; set what was found."""
     plan = ridge_plan(model.fit_intercept, model.positive, X, y, weights, alphas)
     passes = PASSES if model.max_iter is None else model.max_iter
-    found = answers.solve(plan, model.tol, passes, model.random_state, gap=GAP)
+    gap = FINE if is_sparse(X) and X.shape[1] > FEW else GAP
+    found = answers.solve(plan, model.tol, passes, model.random_state, gap=gap)
     for name, value in plan.describe(found).items():
         setattr(model, name, value)
     model.n_iter_ = None
