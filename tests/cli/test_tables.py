@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,7 @@ def test_labels_true_and_false(apcg):
         ("", {"target": "y"}, "no sound CSV table"),
         ("y\n1\n", {"target": "y"}, "no columns of features"),
         ("a,b\n1,2\n1,2,3,4\n", {"target": "b"}, "no sound CSV table"),
+        ("a,b\n7,1,2\n8,1,2\n", {"target": "b"}, "more fields in its rows than names in its first"),
     ],
 )
 def test_what_is_wrong_with_a_table(text, options, said):
@@ -265,6 +267,23 @@ def test_what_is_wrong_with_parquet_and_the_command(apcg, monkeypatch):
             patched.setitem(sys.modules, f"{package}.parquet", None)
             said = apcg("train", name, "--target", "y", code=1)[1]
         assert f"{package} reads: pip install 'apcg[tables]'" in said
+
+
+def test_a_comma_at_the_end_of_each_row_is_no_field():
+    Path("d.csv").write_text("x,y\n3,0,\n4,1,\n")
+    given = datasets.load("d.csv", target="y")
+    np.testing.assert_array_equal(given.X, [[3.0], [4.0]])
+    np.testing.assert_array_equal(given.y, [0.0, 1.0])
+
+
+def test_one_word_in_a_column_of_numbers_is_told():
+    rows = [f"{k / 7},{k % 2}" for k in range(20)]
+    Path("d.csv").write_text("\n".join(["x,y", *rows, "?,1"]))
+    with pytest.warns(UserWarning, match=r"'x' has 20 different numbers and also '\?'"):
+        assert datasets.load("d.csv", target="y").X.shape == (21, 21)
+    with warnings.catch_warnings():  # as they are meant to be words
+        warnings.simplefilter("error")
+        datasets.load("d.csv", target="y", categorical=["x"])
 
 
 def test_names_are_no_categories():

@@ -150,3 +150,13 @@ def test_a_text_classifier_runs_by_the_command(tmp_path):
     done = _run(ROOT / "examples" / "scikit_learn" / "text.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "softmax: accuracy 0.9" in done.stdout
+
+
+@pytest.mark.parametrize("what", [["nothing.py"], ["-m", "nothing_here"], ["-m", "no.thing"]])
+def test_what_is_not_there_is_told(what):
+    done = subprocess.run(
+        [sys.executable, "-m", "apcg.patch", *what], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert f"there is no {'module' if '-m' in what else 'file'} {what[-1]!r}" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -26,7 +26,7 @@ from apcg import (
     penalties,
     solve,
 )
-from apcg.estimators import interrupted, linear
+from apcg.estimators import interrupted, linear, ratios
 from apcg.methods.dual.driver import DualRun
 from apcg.methods.sparse.dense import path_dense
 from apcg.run import path as _  # noqa: F401  (the module, not the function)
@@ -323,6 +323,25 @@ def test_a_search_gives_back_what_there_is(kind):
             assert np.isfinite(model.coef_).all()
             assert model.predict(X).shape == y.shape
     assert kept >= (1 if kind == "ridge" else 3)
+
+
+@pytest.mark.parametrize("kind", ["race", "at once"])
+def test_ctrl_c_while_an_alpha_is_chosen_leaves_all_attributes(kind, monkeypatch):
+    made, y = SEARCHES[kind]
+    model, keep, pressed = clone(made), ratios.keep, []
+
+    def pressing(*given):
+        keep(*given)
+        if not pressed:
+            pressed.append(1)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ratios, "keep", pressing)
+    assert fitted(model, X, y)
+    assert model.alpha_ in model.alphas_
+    assert model.coef_.shape[-1] == X.shape[1]
+    assert model.status_.code == "interrupted"
+    assert model.predict(X).shape == y.shape
 
 
 def test_a_search_that_is_interrupted_has_the_model_of_a_fold():

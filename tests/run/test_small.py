@@ -355,3 +355,15 @@ def test_a_path_that_rounding_hides_is_not_by_moments():
     p = ERM(X, X @ np.ones(5) + 1e-9 * rng.standard_normal(100), "squared", "l1", 1.0)
     alphas = np.array([1e-1, 1e-16])
     assert len(small.path_small(p, alphas, 1e-9)) == 1
+
+
+@pytest.mark.parametrize("loss", ["huber", "smoothed_hinge", "squared_hinge", "logistic"])
+def test_x_is_feasible_to_the_last_bit(loss):
+    """Rows at the edge of the domain: -s phi'(z) may be outside by a rounding."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((84, 5))
+        y = X[:, 0] + 3 * rng.standard_normal(84)
+        p = ERM(X, y if loss == "huber" else np.where(y > 0, 1.0, -1.0), loss, "l2", 1e-2)
+        r = solve(p)
+        assert p.dual(r.x) == pytest.approx(r.dual, rel=1e-12)

@@ -78,7 +78,7 @@ MUTANTS = [
            "REFINED, FALLS, EXACT = 30,", "REFINED, FALLS, EXACT = 3,", "test_interior_k.py",
            only="refined_until"),
     Mutant("methods/interior/general.py", "steps by rows that miss the rows are taken",
-           "if system.short > SHORT:", "if False:", "test_interior_k.py", only="are_wrong"),
+           "if not system.short <= SHORT:", "if False:", "test_interior_k.py", only="are_wrong"),
     Mutant("methods/interior/systems_k.py", "what all classes get is forgotten",
            "short[:d] -= self._sums[:, :free] * same[:, None]", "pass", "test_interior_k.py",
            only="gap_closes and smoothed"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +34,8 @@ PARQUET = (".parquet", ".pq")
 ROWS = 20_000
 #: So many different words, in more than half of the rows, are names of rows and no categories.
 NAMES = 100
+#: Numbers for each word in a column that is taken to have numbers, and a cell or two that are none.
+MIXED = 10
 _EXTRA = "pip install 'apcg[tables]'"
 
 
@@ -171,16 +174,28 @@ def _csv(source: Source, raw: Any, as_words: frozenset[str]) -> Iterator[DataFra
         stream: Any = libsvm.decompressed(raw)[0]
         head = stream.peek(1 << 16).split(b"\n")[0]
         separator = max((b",", b"\t", b";", b"|"), key=head.count).decode()
-        yield from pd.read_csv(
-            stream,
-            sep=separator,
-            chunksize=ROWS,
-            low_memory=False,
+        # without index_col pandas takes the first fields of long rows for names of rows
+        with pd.read_csv(
+            stream, sep=separator, chunksize=ROWS, low_memory=False, index_col=False,
             dtype=dict.fromkeys(as_words, str),
-        )
+        ) as pieces:  # fmt: skip
+            while (frame := _next(pieces)) is not None:
+                yield frame
+    except pd.errors.ParserWarning:
+        raise DataError(
+            f"{source.shown} has more fields in its rows than names in its first line; give each "
+            "field a name."
+        ) from None
     except (ValueError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         said = " ".join(str(error).split())
         raise DataError(f"{source.shown} is no sound CSV table: {said}.") from None
+
+
+def _next(pieces: Any) -> Any:
+    """The next rows of CSV, or None. What pandas would leave out is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sys.modules["pandas"].errors.ParserWarning)
+        return next(pieces, None)
 
 
 def _parquet(source: Source, raw: Any) -> Iterator[DataFrame]:
@@ -282,11 +297,25 @@ class _Scan:
                     f"(--drop {name!r}).",
                     stacklevel=2,
                 )
+            self._warn_of_numbers(name)
             words = tuple(sorted(self.words[name])) if name in self.words else None
             columns.append(Column(name, words))
         if not columns:
             raise DataError(f"{self.source.shown} has no columns of features.")
         return Table(tuple(columns), target, target in self.words)
+
+    def _warn_of_numbers(self, name: str) -> None:
+        """One cell that is no number makes a column of words: seldom what is meant."""
+        words = sorted(self.words.get(name, set()) - {""})
+        numbers = sys.modules["pandas"].to_numeric(np.array(words, dtype=object), errors="coerce")
+        others = [word for word, number in zip(words, numbers, strict=True) if number != number]
+        if name in self.wanted.categorical or not 0 < MIXED * len(others) <= len(words):
+            return
+        warnings.warn(
+            f"the column {name!r} has {len(words) - len(others):,} different numbers and also "
+            f"{others[0]!r}: all are taken as words, a feature each. Correct the file, or say that "
+            f"it is a column of words (--categorical {name!r}).", stacklevel=3,
+        )  # fmt: skip
 
 
 def _kind(values: Series[Any], name: str, shown: str, as_words: bool) -> str:

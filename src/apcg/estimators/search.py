@@ -10,6 +10,7 @@ in its fold, so that all folds share X.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
 from inspect import signature
@@ -34,7 +35,7 @@ from ..data import views
 from ..problems.objective import Objective
 from . import by_sweeps, ratios, ridge, sparse
 from .fold import Fold
-from .interrupted import in_threads, search_so_far
+from .interrupted import in_threads, search_so_far, unsolved
 from .linear import Linear, Plan
 from .progress import Task
 
@@ -80,23 +81,26 @@ class Search(Linear):
                 for each, plan in zip(tried, plans, strict=True)
             ]
         try:
-            first = self._choose(tried, best, grid)
-        except KeyboardInterrupt:  # heard on the way: the attributes are set all the same
-            self._choose(tried, best, grid)
+            plan = self._choose(tried, best, grid, plans)
+        except KeyboardInterrupt:  # there is no fit with this alpha: its problems at zero
+            plan = self._choose(tried, best, grid, plans)
+            self._keep(plan, [unsolved(p, None, self._options()) for p in plan.problems])
             raise
-        plan = plans[first]
-        plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
         # from zero, so that it is the same as a fit with this alpha
         self._finish(plan, [None] * len(plan.problems), task)
 
-    def _choose(self, tried: list[Any], best: list[int], grid: Vector) -> int:
-        """Of the searches the one with the best score, by number; its alpha is chosen."""
+    def _choose(
+        self, tried: list[Any], best: list[int], grid: Vector, plans: Sequence[Plan]
+    ) -> Plan:
+        """The plan of the search with the best score, with the alpha that it chose."""
         means = [_mean(each.scores_)[k] for each, k in zip(tried, best, strict=True)]
         first = int(np.argmax(means))
         self.alpha_ = float(grid[best[first]])
         self.best_score_ = float(np.mean(tried[first].scores_[best[first]]))
         ratios.keep(self, tried, tried[first], grid)
-        return first
+        plan = plans[first]
+        plan.problems = [p.with_alpha(self.alpha_) for p in plan.problems]
+        return plan
 
     def _best(
         self,

@@ -183,6 +183,7 @@ def _newton(
         if last is not None:
             w[:] = np.append(last.w, last.intercept) if p.intercept else last.w
         cost, primal, gap = _by_steps(p, X, ridge, tol, polish, w, x)
+        x = loss.clip(x, p.y, p.weights)  # -s phi'(z), which may be outside by a rounding
     if not cost:
         return None
     b = float(w[d]) if p.intercept else 0.0

@@ -379,3 +379,13 @@ def test_products_of_the_penalty_do_not_run_ahead_of_the_gap(loss):
         run.advance(Budget(1))
         assert run._penalty.products >= 0.01 * min(gap, run._gap)
     assert run._best.relative <= 1e-7
+
+
+@pytest.mark.parametrize("penalty", ["l1", "group"])
+def test_a_matrix_that_overflows_ends_the_run_and_not_the_program(penalty):
+    """What is squared overflows at X of 1e150; the answer is certified, wherever it is."""
+    X = 1e150 * np.random.default_rng(0).standard_normal((12, 40))
+    p = ERM(X, np.arange(12) % 3, losses.Multinomial(n_classes=3), penalty, 1e-12)
+    r = solve(p, InteriorK(), max_epochs=300)
+    assert r.primal <= p.primal(np.zeros_like(r.w)) * (1 + 1e-12)
+    assert r.dual <= r.primal

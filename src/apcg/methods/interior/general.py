@@ -286,7 +286,7 @@ class InteriorKRun(InteriorPoints):
             if not rows.count:  # products that are far below the gap bring nothing but rounding
                 centre = max(centre, min(products, LAG * self._gap) / count)
         self._way(system, centre, second, False)
-        if system.short > SHORT:
+        if not system.short <= SHORT:  # or not a number: what is squared overflows
             self._by_features()
             return
         t = rows.shortened(step_length(self._fastest(), PART))

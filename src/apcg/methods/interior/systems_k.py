@@ -191,7 +191,7 @@ class ByRows:
         """dW, db and dq."""
         rest, short_b, size = self._X @ self._less(r) + pull, r_b, np.inf
         first = float(np.abs(rest).max())
-        dq, db = np.zeros_like(pull), np.zeros(len(r_b))
+        dW, dq, db = np.full_like(r, np.nan), np.zeros_like(pull), np.zeros(len(r_b))
         for _ in range(1 + REFINED):
             more, more_b = self._solve(rest, short_b)
             new, new_b = dq + more, db + more_b

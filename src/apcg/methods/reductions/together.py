@@ -76,7 +76,7 @@ def patience(problems: Sequence[ERM]) -> float:
     for each feature it is Newton's method, and only an easy problem takes few enough sweeps.
     """
     first = problems[0]
-    if len(problems) < FEWEST or not first.separable:
+    if len(problems) < FEWEST or not (first.separable and first.strong_convexity > 0):
         return 0.0
     method: Any = Auto().first(first, Start())[0]
     if method.name not in ("dual", "newton"):
