@@ -132,8 +132,14 @@ def table(results: dict[Mutant, Result], of: str) -> str:
         "|---|---|---|---|",
     ]
     for m, result in results.items():
-        lines.append(f"| `{m.file}` | {m.what} | {result.said} | {result.noticed} |")
+        lines.append(f"| `{m.file}` | {m.what} | {result.said} | {in_words(result.noticed)} |")
     return "\n".join(lines) + "\n"
+
+
+def in_words(noticed: str) -> str:
+    """A name of a test that a narrow column can break: file.py::test_a_b as file.py: a b."""
+    file, _, test = noticed.partition("::")
+    return f"{file}: {test.removeprefix('test_').replace('_', ' ')}" if test else noticed
 
 
 def main() -> int:
