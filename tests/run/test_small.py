@@ -367,3 +367,19 @@ def test_x_is_feasible_to_the_last_bit(loss):
         p = ERM(X, y if loss == "huber" else np.where(y > 0, 1.0, -1.0), loss, "l2", 1e-2)
         r = solve(p)
         assert p.dual(r.x) == pytest.approx(r.dual, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_samples_that_weigh_nothing(seed):
+    """Rows of a first sample may have no weight: nothing is known of H then."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((6000, 5))
+    y = np.where(X[:, 0] + rng.standard_normal(6000) > 0, 1.0, -1.0)
+    weights = rng.uniform(0.5, 1.5, 6000)
+    for rows in small._samples(6000, 5):
+        weights[:: 6000 // rows] = 0.0
+    p = ERM(X, y, "logistic", alpha=1e-3, sample_weight=weights)
+    found, usual = solve(p), solve(p, time_limit=60)
+    assert found.converged
+    assert found.epochs <= solve(ERM(X, y, "logistic", alpha=1e-3)).epochs + 20
+    assert found.primal == pytest.approx(usual.primal, rel=2e-6)

@@ -199,7 +199,7 @@ def _by_steps(
     It is on all rows at once if w is not zero.
     """
     p, loss, size, n = problem, problem.loss, w.size, len(X)
-    factor, theta, zero, spent = np.empty((size + 1, size)), np.array(loss.theta), math.inf, 0.0
+    factor, theta, zero, spent = np.zeros((size + 1, size)), np.array(loss.theta), math.inf, 0.0
 
     def run(step: int, out: Vector, tol: float, rough: float, polish: int) -> Any:
         weights = p.weights if p.weights.size == 1 else p.weights[::step].copy()
@@ -217,7 +217,8 @@ def _by_steps(
         if not cost:
             w[:], zero = 0.0, math.inf
             break
-        zero, spent = min(zero, first), spent + cost / step
+        zero = min(zero, first) if factor.any() else math.inf  # no factor: its rows weigh nothing
+        spent += cost / step
     cost, _, primal, gap = run(1, x, tol, 0.0, polish)
     return cost and cost + spent, primal, gap
 
